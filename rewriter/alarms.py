@@ -1,0 +1,101 @@
+"""Alarms: what usually precedes a ruined run, said while it can still be stopped."""
+
+import logging
+import unicodedata
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from transformers import TrainerCallback
+
+from rewards.search import RowScores, StepScores
+from rewriter.config import AlarmSettings
+from rewriter.run_directory import RunDirectory, append
+
+logger = logging.getLogger(__name__)
+
+
+class Alarms(TrainerCallback):  # type: ignore[misc]
+    """Watches rewards and rewrites; each alarm is logged once a `window` of steps.
+
+    Attributes:
+        raised: every alarm so far, (step, name, message).
+    """
+
+    def __init__(self, settings: AlarmSettings, run: RunDirectory) -> None:
+        self._settings = settings
+        self._run = run
+        self._rewards: deque[float] = deque(maxlen=settings.window)
+        self._flat: deque[float] = deque(maxlen=settings.window)
+        self._best = 0.0
+        self._last: dict[str, int] = {}
+        self.raised: list[tuple[int, str, str]] = []
+
+    def on_log(
+        self, args: Any, state: Any, control: Any, logs: Mapping[str, Any], **_: Any
+    ) -> None:
+        """Watch the mean reward and the share of groups without a signal."""
+        if not state.is_world_process_zero or logs.get("reward") is None:
+            return
+        self._rewards.append(float(logs["reward"]))
+        self._flat.append(float(logs.get("frac_reward_zero_std") or 0.0))
+        if len(self._rewards) < self._settings.window:
+            return
+        mean = sum(self._rewards) / len(self._rewards)
+        self._best = max(self._best, mean)
+        flat = sum(self._flat) / len(self._flat)
+        if self._best > 0 and mean < (1 - self._settings.reward_drop) * self._best:
+            self._raise(
+                state.global_step, "reward", f"{mean:.3f}, was {self._best:.3f} at its best"
+            )
+        if flat > self._settings.no_signal:
+            reason = (
+                f"{flat:.0%} of the groups have equal rewards (all hit or all miss) and teach "
+                "nothing; try reward.kind rank, a larger k, or more generations"
+            )
+            self._raise(state.global_step, "no_signal", reason)
+
+    def watch(self, scores: StepScores) -> None:
+        """Look at one step's rewrites."""
+        step = (scores.step or 0) + 1
+        written = [row for row in scores.rows if row.parsed.text]
+        if not written:
+            return
+        texts = [row.parsed.text or "" for row in written]
+        length = sum(map(len, texts)) / len(texts)
+        repeats = sum(map(repetition, texts)) / len(texts)
+        foreign = sum(foreign_script(row) for row in written) / len(written)
+        if length > self._settings.length:
+            self._raise(step, "length", f"rewrites have {length:.0f} characters on average")
+        if repeats > self._settings.repetition:
+            self._raise(step, "repetition", f"{repeats:.0%} of the words are repeats")
+        if foreign > self._settings.foreign_script:
+            self._raise(
+                step, "foreign_script", f"{foreign:.0%} of the letters are in another script"
+            )
+
+    def _raise(self, step: int, name: str, message: str) -> None:
+        if step - self._last.get(name, -self._settings.window) < self._settings.window:
+            return
+        self._last[name] = step
+        self.raised.append((step, name, message))
+        logger.warning("alarm at step %d: %s: %s", step, name, message)
+        append(self._run.metrics, {"step": step, "alarm": name, "message": message})
+
+
+def repetition(text: str) -> float:
+    """Share of words that stood in the text before."""
+    words = text.casefold().split()
+    return 1 - len(set(words)) / len(words) if words else 0.0
+
+
+def foreign_script(row: RowScores) -> float:
+    """Share of a rewrite's letters in scripts that its query does not use."""
+    own = set(_scripts(row.query))
+    used = _scripts(row.parsed.text or "")
+    return sum(script not in own for script in used) / len(used) if used else 0.0
+
+
+def _scripts(text: str) -> Sequence[str]:
+    """The script of every letter: the first word of its Unicode name."""
+    return [unicodedata.name(char, "?").split()[0] for char in text if char.isalpha()]

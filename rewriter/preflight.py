@@ -1,0 +1,71 @@
+"""Checks before the first step: a run that cannot learn should not start."""
+
+import logging
+from collections import Counter
+from typing import Any
+
+from rewards.parsing import parse
+from rewriter.config import Config
+from rewriter.generation import Decoding, generate
+from rewriter.prompt import Message
+
+logger = logging.getLogger(__name__)
+
+PROMPTS = 8
+# A model that is short of tokens ends its turn when given more; one that was given no chat template
+# never does.
+PATIENCE = 4
+CLIPPED = 0.9
+
+
+class PreflightError(ValueError):
+    """The model's first completions show that training would earn nothing."""
+
+
+def check_completions(
+    config: Config, model: Any, tokenizer: Any, conversations: list[list[Message]], options: Any
+) -> None:
+    """Sample a few completions with several times the tokens, and look at how they end.
+
+    Args:
+        config: the run's.
+        model, tokenizer: the policy before its first step.
+        conversations: the training prompts; the first few are taken.
+        options: the GRPOConfig.
+
+    Raises:
+        PreflightError: no completion ends, or none can be parsed.
+    """
+    limit = options.max_completion_length
+    decoding = Decoding(
+        max_new_tokens=PATIENCE * limit,
+        batch_size=PROMPTS,
+        temperature=options.temperature,
+        chat_template_kwargs=options.chat_template_kwargs,
+    )
+    written = generate(model, tokenizer, conversations[:PROMPTS], decoding)
+    if all(completion.clipped for completion in written):
+        raise PreflightError(
+            f"none of {len(written)} sampled completions ended within {decoding.max_new_tokens} "
+            f"tokens, so that every rollout would be cut off. The model does not end its turn: "
+            "take an instruction-tuned model with its own chat template, or raise "
+            f"trainer.max_completion_length ({limit}). The first completion: "
+            f"{written[0].text[:200]!r}"
+        )
+    parsed = [parse(completion.text, config.prompt.answer_tag) for completion in written]
+    failures = Counter(one.failure for one in parsed if one.failure)
+    if sum(failures.values()) == len(parsed):
+        raise PreflightError(
+            f"none of {len(parsed)} sampled completions holds a rewrite ({dict(failures)}); ask "
+            f"for the format in prompt.system, or change prompt.answer_tag "
+            f"({config.prompt.answer_tag!r}). The first completion: {written[0].text[:200]!r}"
+        )
+    ends = (len(tokenizer(completion.text).input_ids) for completion in written)
+    over = sum(end >= limit for end in ends) / len(written)
+    if over >= CLIPPED:
+        logger.warning(
+            "%d%% of the sampled completions are longer than trainer.max_completion_length (%d) "
+            "and will be cut off at first; a search reward usually shortens them soon",
+            round(100 * over),
+            limit,
+        )
