@@ -1,5 +1,6 @@
 """Finding: collections, and the backends that search them."""
 
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ __all__ = [
     "Retriever",
     "SearchError",
     "build_retriever",
+    "build_retrievers",
+    "part_names",
     "settings_class",
 ]
 
@@ -27,6 +30,10 @@ torchvision_guard.install()
 # that naming a backend in a configuration imports none of the packages behind the others.
 RETRIEVERS: dict[str, tuple[str, str, str]] = {
     "lexical": ("retrievers.lexical", "LexicalRetriever", "LexicalSettings"),
+    "semantic": ("retrievers.semantic", "SemanticRetriever", "SemanticSettings"),
+    "hybrid": ("retrievers.hybrid", "HybridRetriever", "HybridSettings"),
+    "http": ("retrievers.http", "HttpRetriever", "HttpSettings"),
+    "custom": ("retrievers.custom", "CustomRetriever", "CustomSettings"),
 }
 
 
@@ -41,8 +48,18 @@ def settings_class(name: str) -> type[BaseModel]:
     return found
 
 
+def part_names(settings: Any) -> tuple[str, ...]:
+    """Names of the backends that a backend with these settings is made of; most have none."""
+    return tuple(getattr(settings, "part_names", ()))
+
+
 def build_retriever(
-    name: str, settings: Any, collection: Documents, index_dir: Path | None = None
+    name: str,
+    settings: Any,
+    collection: Documents,
+    index_dir: Path | None = None,
+    *,
+    parts: Mapping[str, Retriever] | None = None,
 ) -> Retriever:
     """A backend over a collection; its index is opened in `index_dir`, or built there if missing.
 
@@ -51,13 +68,59 @@ def build_retriever(
         settings: an instance of the backend's settings class.
         collection: what to search.
         index_dir: folder of the index; None keeps it in memory.
+        parts: the backends it is made of, by name, where it is made of others.
 
     Raises:
-        ValueError: no such backend, or the index there was built from something else.
+        ValueError: no such backend, a part is missing, or the index there was built from something
+            else.
     """
     module, retriever, _ = _entry(name)
-    built: Retriever = getattr(import_module(module), retriever)(collection, settings, index_dir)
+    wanted, given = part_names(settings), parts or {}
+    missing = [part for part in wanted if part not in given]
+    if missing:
+        raise ValueError(
+            f"backend {name!r} is made of {', '.join(wanted)}, and `parts` lacks "
+            f"{', '.join(missing)}; `build_retrievers` builds them too"
+        )
+    more: dict[str, Any] = {"parts": {part: given[part] for part in wanted}} if wanted else {}
+    make = getattr(import_module(module), retriever)
+    built: Retriever = make(collection, settings, index_dir, **more)
     return built
+
+
+def build_retrievers(
+    names: Iterable[str],
+    settings: Callable[[str], Any],
+    collection: Documents,
+    index_dir: Path | None = None,
+) -> dict[str, Retriever]:
+    """Several backends over a collection, and first what they are made of; each is built once.
+
+    Args:
+        names: keys of `RETRIEVERS`.
+        settings: a backend's name → its settings.
+        collection: what to search.
+        index_dir: every backend has its index in the folder of its name below; None: in memory.
+
+    Returns:
+        The backends named, in that order. One that is also a part of another is the same object.
+
+    Raises:
+        ValueError: as `build_retriever`, or a backend is made of itself.
+    """
+    built: dict[str, Retriever] = {}
+
+    def build(name: str, above: tuple[str, ...] = ()) -> Retriever:
+        if name in above:
+            raise ValueError(f"a backend is made of itself: {' → '.join((*above, name))}")
+        if name not in built:
+            own = settings(name)
+            parts = {part: build(part, (*above, name)) for part in part_names(own)}
+            folder = index_dir / name if index_dir else None
+            built[name] = build_retriever(name, own, collection, folder, parts=parts)
+        return built[name]
+
+    return {name: build(name) for name in names}
 
 
 def _entry(name: str) -> tuple[str, str, str]:

@@ -6,7 +6,7 @@ needs the texts.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from math import ceil
 from typing import TYPE_CHECKING
@@ -53,27 +53,34 @@ def _relevant(judged: Judgements) -> set[str]:
     return {doc for grades in judged.values() for doc, grade in grades.items() if grade > 0}
 
 
-def check_leaks(collection: "Collection", strict: bool = True) -> list[str]:
-    """Compare the splits' query and document ids.
+def check_leaks(
+    collection: "Collection", strict: bool = True, splits: Sequence[str] | None = None
+) -> list[str]:
+    """Compare the query and document ids of splits (None: of all).
 
     Returns the messages of `overlaps`. Raises LeakError with all of them where `strict`: for
     training, which would be told what it is later judged on.
     """
-    found = overlaps({split: collection.qrels(split) for split in collection.splits})
+    found = overlaps({split: collection.qrels(split) for split in splits or collection.splits})
     if found and strict:
         raise LeakError(f"collection {collection.name!r}: " + "\n".join(found))
     return found
 
 
-def near_leaks(collection: "Collection", threshold: float = 0.8) -> list[Pair]:
-    """Near-duplicate documents that are relevant in different splits: (id, id, similarity)."""
-    splits = defaultdict(set)
-    for split in collection.splits:
+def near_leaks(
+    collection: "Collection", threshold: float = 0.8, splits: Sequence[str] | None = None
+) -> list[Pair]:
+    """Near-duplicate documents that are relevant in different splits (None: of all).
+
+    Returns (id, id, similarity).
+    """
+    places = defaultdict(set)
+    for split in splits or collection.splits:
         for document in _relevant(collection.qrels(split)):
-            splits[document].add(split)
-    judged = [document for document in splits if document in collection]
+            places[document].add(split)
+    judged = [document for document in places if document in collection]
     pairs = near_duplicates(collection, judged, threshold)
-    return [pair for pair in pairs if len(splits[pair[0]] | splits[pair[1]]) > 1]
+    return [pair for pair in pairs if len(places[pair[0]] | places[pair[1]]) > 1]
 
 
 def near_duplicates(

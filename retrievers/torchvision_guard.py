@@ -20,6 +20,7 @@ from typing import Any
 
 SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 OPERATORS = ("nms", "qnms")
+LIBRARIES = (".so", ".pyd")
 # A Library takes its declarations along when it is collected.
 _kept: list[Any] = []
 
@@ -63,9 +64,12 @@ def declare_missing_operators(folder: Path) -> bool:
     """
     import torch
 
+    if _kept:  # an import that failed later on is tried again
+        return False
     if torch.version.cuda is not None or getattr(torch.version, "hip", None) is not None:
         return False
-    if any(_loads(library) for library in folder.glob("_C*.so")):
+    libraries = (file for file in folder.glob("_C*") if file.suffix in LIBRARIES)
+    if any(_loads(library) for library in libraries):
         return False
     library: Any = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
     for name in OPERATORS:

@@ -37,6 +37,14 @@ class BackendReward(BaseModel):
     gain: bool = False
     weight: float = Field(default=1.0, ge=0, allow_inf_nan=False)
 
+    @field_validator("weight", mode="before")
+    @classmethod
+    def _number(cls, weight: Any) -> Any:
+        # `lexical: true` is meant as "on"; read as 1, `lexical: false` would be weight 0.
+        if isinstance(weight, bool):
+            raise ValueError("a boolean is no weight; give a number such as 1.0")
+        return weight
+
 
 class RewardSettings(BaseModel):
     """The reward as a whole: weighted searches, format terms and a function of one's own.

@@ -1,5 +1,6 @@
 """Alarms: what usually precedes a ruined run, said while it can still be stopped."""
 
+import json
 import logging
 import unicodedata
 from collections import deque
@@ -13,6 +14,8 @@ from rewriter.config import AlarmSettings
 from rewriter.run_directory import RunDirectory, append
 
 logger = logging.getLogger(__name__)
+
+_JAPANESE = frozenset({"HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA"})
 
 
 class Alarms(TrainerCallback):  # type: ignore[misc]
@@ -30,6 +33,18 @@ class Alarms(TrainerCallback):  # type: ignore[misc]
         self._best = 0.0
         self._last: dict[str, int] = {}
         self.raised: list[tuple[int, str, str]] = []
+        self._remember()
+
+    def _remember(self) -> None:
+        """A resumed run goes on with what it saw before, and does not say everything again."""
+        if not self._run.metrics.is_file():
+            return
+        for line in self._run.metrics.read_bytes().splitlines():
+            row = json.loads(line)
+            if "alarm" in row:
+                self._last[row["alarm"]] = row["step"]
+            elif row.get("reward") is not None:
+                self._see(row)
 
     def on_log(
         self, args: Any, state: Any, control: Any, logs: Mapping[str, Any], **_: Any
@@ -37,23 +52,30 @@ class Alarms(TrainerCallback):  # type: ignore[misc]
         """Watch the mean reward and the share of groups without a signal."""
         if not state.is_world_process_zero or logs.get("reward") is None:
             return
-        self._rewards.append(float(logs["reward"]))
-        self._flat.append(float(logs.get("frac_reward_zero_std") or 0.0))
-        if len(self._rewards) < self._settings.window:
+        seen = self._see(logs)
+        if seen is None:
             return
-        mean = sum(self._rewards) / len(self._rewards)
-        self._best = max(self._best, mean)
-        flat = sum(self._flat) / len(self._flat)
+        mean, flat = seen
         if self._best > 0 and mean < (1 - self._settings.reward_drop) * self._best:
             self._raise(
                 state.global_step, "reward", f"{mean:.3f}, was {self._best:.3f} at its best"
             )
         if flat > self._settings.no_signal:
             reason = (
-                f"{flat:.0%} of the groups have equal rewards (all hit or all miss) and teach "
-                "nothing; try reward.kind rank, a larger k, or more generations"
+                f"{flat:.0%} of the groups have equal rewards ({_kinds(logs)}) and teach nothing; "
+                "try reward.kind rank, a larger k, or more generations"
             )
             self._raise(state.global_step, "no_signal", reason)
+
+    def _see(self, logs: Mapping[str, Any]) -> tuple[float, float] | None:
+        """Means of reward and of groups without a signal, once the window is full."""
+        self._rewards.append(float(logs["reward"]))
+        self._flat.append(float(logs.get("frac_reward_zero_std") or 0.0))
+        if len(self._rewards) < self._settings.window:
+            return None
+        mean = sum(self._rewards) / len(self._rewards)
+        self._best = max(self._best, mean)
+        return mean, sum(self._flat) / len(self._flat)
 
     def watch(self, scores: StepScores) -> None:
         """Look at one step's rewrites."""
@@ -67,12 +89,20 @@ class Alarms(TrainerCallback):  # type: ignore[misc]
         foreign = sum(foreign_script(row) for row in written) / len(written)
         if length > self._settings.length:
             self._raise(step, "length", f"rewrites have {length:.0f} characters on average")
+        self._watch_pastes(step, written)
         if repeats > self._settings.repetition:
-            self._raise(step, "repetition", f"{repeats:.0%} of the words are repeats")
+            self._raise(step, "repetition", f"{repeats:.0%} of the text repeats itself")
         if foreign > self._settings.foreign_script:
             self._raise(
                 step, "foreign_script", f"{foreign:.0%} of the letters are in another script"
             )
+
+    def _watch_pastes(self, step: int, rows: Sequence[RowScores]) -> None:
+        """One long text is noise while it earns nothing; a page that is pasted does earn."""
+        paid = (row for row in rows if any((value or 0) > 0 for value in row.rewards.values()))
+        longest = max((len(row.parsed.text or "") for row in paid), default=0)
+        if longest > self._settings.length:
+            self._raise(step, "length", f"a rewrite of {longest} characters was rewarded")
 
     def _raise(self, step: int, name: str, message: str) -> None:
         if step - self._last.get(name, -self._settings.window) < self._settings.window:
@@ -84,18 +114,40 @@ class Alarms(TrainerCallback):  # type: ignore[misc]
 
 
 def repetition(text: str) -> float:
-    """Share of words that stood in the text before."""
+    """Share of a text that stood in it before: of its words or of its runs of four characters.
+
+    Runs are for scripts without spaces, and for a loop inside of one word.
+    """
     words = text.casefold().split()
-    return 1 - len(set(words)) / len(words) if words else 0.0
+    joined = " ".join(words)
+    runs = [joined[start : start + 4] for start in range(len(joined) - 3)]
+    return max(_repeated(words), _repeated(runs))
 
 
 def foreign_script(row: RowScores) -> float:
     """Share of a rewrite's letters in scripts that its query does not use."""
     own = set(_scripts(row.query))
     used = _scripts(row.parsed.text or "")
-    return sum(script not in own for script in used) / len(used) if used else 0.0
+    # A query without letters has no script that a rewrite could leave.
+    return sum(script not in own for script in used) / len(used) if own and used else 0.0
+
+
+def _repeated(parts: Sequence[str]) -> float:
+    return 1 - len(set(parts)) / len(parts) if parts else 0.0
 
 
 def _scripts(text: str) -> Sequence[str]:
-    """The script of every letter: the first word of its Unicode name."""
-    return [unicodedata.name(char, "?").split()[0] for char in text if char.isalpha()]
+    """The script of every letter: the first word of its Unicode name; Japanese writes in three."""
+    letters = (char for char in unicodedata.normalize("NFKC", text) if char.isalpha())
+    names = (unicodedata.name(char, "?").split()[0] for char in letters)
+    return ["CJK" if name in _JAPANESE else name for name in names]
+
+
+def _kinds(logs: Mapping[str, Any]) -> str:
+    """What the groups without a signal are, backend by backend, in the last step."""
+    shares = (
+        f"{key.replace('/', ' ').replace('_', ' ')} {value:.0%}"
+        for key, value in logs.items()
+        if key.endswith(("/all_hit", "/all_miss")) and value is not None
+    )
+    return ", ".join(shares) or "all hit or all miss"

@@ -1,4 +1,4 @@
-"""What happens around the optimizer: held-out evaluation, logs, progress, checks."""
+"""What happens around the optimizer: logs, progress, the order of prompts."""
 
 import math
 import time
@@ -9,12 +9,6 @@ from transformers import TrainerCallback
 
 from rewards.search import StepScores
 from rewriter.run_directory import RunDirectory, append
-
-__all__ = ["AdapterGuard", "Journal", "Progress"]
-
-
-class FrozenAdapterError(RuntimeError):
-    """The adapter does not train; going on would end with a finished run that learnt nothing."""
 
 
 class Journal(TrainerCallback):  # type: ignore[misc]
@@ -92,74 +86,24 @@ class Progress(TrainerCallback):  # type: ignore[misc]
             self._bar.close()
 
 
-class AdapterGuard(TrainerCallback):  # type: ignore[misc]
-    """Stops a run whose adapter cannot learn: loaded frozen, wrapped twice, not in the optimizer.
+class PromptOrder(TrainerCallback):  # type: ignore[misc]
+    """Gives a resumed run the order of prompts that it would have had without the break.
 
-    Before the first step some LoRA weight must be in the optimizer. At the first step with a
-    learning rate above 0 and a gradient other than 0, a LoRA weight must change.
+    TRL's sampler draws a new order for every epoch from a generator of its own, which no checkpoint
+    holds: resumed in its third epoch, a run would go through the prompts in the order of the first.
     """
 
-    def __init__(self) -> None:
-        self._before: dict[str, Any] | None = None
-        self._watching = False
-        self.proved = False
-
     def on_train_begin(
-        self,
-        args: Any,
-        state: Any,
-        control: Any,
-        model: Any = None,
-        optimizer: Any = None,
-        **_: Any,
+        self, args: Any, state: Any, control: Any, train_dataloader: Any = None, **_: Any
     ) -> None:
-        """Look for trainable adapter weights in the optimizer."""
-        trainable = {name for name, weight in model.named_parameters() if weight.requires_grad}
-        if not any("lora_" in name for name in trainable):
-            raise FrozenAdapterError(
-                "no LoRA weight is trainable: the adapter was loaded frozen; start from it with "
-                "`model.adapter`, which loads it for training"
-            )
-        if optimizer is None or not hasattr(optimizer, "param_groups"):
-            return
-        held = sum(weight.numel() for group in optimizer.param_groups for weight in group["params"])
-        if held == 0:
-            raise FrozenAdapterError("the optimizer holds no weight; nothing would be trained")
+        """Draw the orders of the epochs that are over, and throw them away."""
+        import torch
 
-    def on_pre_optimizer_step(
-        self,
-        args: Any,
-        state: Any,
-        control: Any,
-        model: Any = None,
-        optimizer: Any = None,
-        **_: Any,
-    ) -> None:
-        """Remember the adapter if this step has to change it."""
-        if self.proved:
-            return
-        weights = _adapter(model)
-        rate = max((group["lr"] for group in optimizer.param_groups), default=0.0)
-        moved = any(w.grad is not None and bool(w.grad.any()) for w in weights.values())
-        self._watching = rate > 0 and moved
-        if self._watching:
-            self._before = {name: weight.detach().clone() for name, weight in weights.items()}
-
-    def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
-        """Compare the adapter with what it was."""
-        if not self._watching or self._before is None:
-            return
-        before, self._before, self._watching = self._before, None, False
-        if all(bool((weight == before[name]).all()) for name, weight in _adapter(model).items()):
-            raise FrozenAdapterError(
-                f"step {state.global_step} left every LoRA weight as it was, although there was a "
-                "gradient: the optimizer holds other weights than the model uses"
-            )
-        self.proved = True
-
-
-def _adapter(model: Any) -> dict[str, Any]:
-    return {n: w for n, w in model.named_parameters() if "lora_" in n and w.requires_grad}
+        sampler = train_dataloader.get_sampler()
+        generator = getattr(sampler, "generator", None)
+        if generator is not None:
+            for _epoch in range(int(state.epoch or 0)):
+                torch.randperm(sampler.num_samples, generator=generator)
 
 
 def _finite(value: Any) -> Any:

@@ -5,9 +5,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# The user's own mistakes; anything else is ours, and keeps its traceback.
-EXPECTED = (ValueError, FileNotFoundError, ImportError)
-
 
 class _AboveBars(logging.StreamHandler):  # type: ignore[type-arg]
     """Writes without tearing a progress bar."""
@@ -43,7 +40,7 @@ def fail_in_one_line() -> Iterator[None]:
     """End with exit code 2 and the message alone for a mistake in input or configuration."""
     try:
         yield
-    except EXPECTED as error:
+    except Exception as error:
         if not _ours(error):
             raise
         sys.stderr.write(f"error: {error}\n")

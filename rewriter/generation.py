@@ -1,5 +1,6 @@
 """Batched generation with a causal language model, and its split over ranks."""
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -8,6 +9,12 @@ from typing import Any
 from rewards.parsing import parse
 from rewriter.prompt import Message, PromptSettings
 from rewriter.records import Rewrite
+
+logger = logging.getLogger(__name__)
+
+# Failures of queries that the model is not asked about.
+BLANK = "blank"  # it asks nothing: a rewrite of it would be invented
+TOO_LONG = "too_long"  # the model has no room for it, and no part of it may be cut off blindly
 
 
 @dataclass(frozen=True)
@@ -29,14 +36,25 @@ class Decoding:
 
 @dataclass(frozen=True)
 class Completion:
-    """What the model wrote, and whether the token limit cut it off."""
+    """What the model wrote.
+
+    text: without special tokens. clipped: whether the token limit cut it off. tokens: the ids, up
+    to the end of the turn. too_long: there was no room for the prompt, and nothing was generated.
+    """
 
     text: str
     clipped: bool
+    tokens: tuple[int, ...] = ()
+    too_long: bool = False
 
 
 def generate(
-    model: Any, tokenizer: Any, conversations: Sequence[Sequence[Message]], decoding: Decoding
+    model: Any,
+    tokenizer: Any,
+    conversations: Sequence[Sequence[Message]],
+    decoding: Decoding,
+    *,
+    check_room: bool = True,
 ) -> list[Completion]:
     """Complete conversations.
 
@@ -48,6 +66,8 @@ def generate(
         tokenizer: its tokenizer, with a chat template.
         conversations: (Q,) message lists.
         decoding: limits and temperature.
+        check_room: leave out prompts that, with `max_new_tokens`, do not fit into the model's
+            context; their completions are marked `too_long`.
 
     Returns:
         (Q,) completions in the order of `conversations`, special tokens left out.
@@ -61,14 +81,50 @@ def generate(
         )
         for conversation in conversations
     ]
-    order = sorted(range(len(prompts)), key=lambda place: len(prompts[place]), reverse=True)
-    done: dict[int, Completion] = {}
+    lost = _too_long(model, tokenizer, prompts, decoding.max_new_tokens) if check_room else set()
+    done = dict.fromkeys(lost, Completion("", False, too_long=True))
+    asked = [place for place in range(len(prompts)) if place not in lost]
+    order = sorted(asked, key=lambda place: len(prompts[place]), reverse=True)
     with _evaluating(model):
         for start in range(0, len(order), decoding.batch_size):
             places = order[start : start + decoding.batch_size]
             batch = [prompts[place] for place in places]
             done.update(zip(places, _batch(model, tokenizer, batch, decoding), strict=True))
     return [done[place] for place in range(len(prompts))]
+
+
+def _too_long(model: Any, tokenizer: Any, prompts: list[str], new_tokens: int) -> set[int]:
+    """Places of the prompts that leave less than `new_tokens` of the model's context."""
+    context = _context(model, tokenizer)
+    if context is None or not prompts:
+        return set()
+    room = context - new_tokens
+    tokenized = tokenizer(prompts, add_special_tokens=False, verbose=False).input_ids
+    lost = {place: len(ids) for place, ids in enumerate(tokenized) if len(ids) > room}
+    if lost:
+        logger.warning(
+            "%d of %d prompts are longer than %d tokens (the longest has %d), which the model's "
+            "context of %d leaves beside %d new ones; those queries stay as they are",
+            len(lost),
+            len(prompts),
+            room,
+            max(lost.values()),
+            context,
+            new_tokens,
+        )
+    return set(lost)
+
+
+def _context(model: Any, tokenizer: Any) -> int | None:
+    """Tokens that the model can look at; None if neither it nor its tokenizer says."""
+    config: Any = getattr(model, "config", None)
+    if hasattr(config, "get_text_config"):  # a model of several kinds of input has one for text
+        config = config.get_text_config()
+    declared = (
+        getattr(config, "max_position_embeddings", None),
+        getattr(tokenizer, "model_max_length", None),  # 10 ** 30 where nobody set it
+    )
+    return min((int(one) for one in declared if one and one > 0), default=None)
 
 
 def _batch(
@@ -83,26 +139,35 @@ def _batch(
     ).to(model.device)
     ends = _ends(model, tokenizer)
     sampled = decoding.temperature is not None
+    # What is left unset here, generate takes from the model's own generation_config.
     settings = GenerationConfig(
         max_new_tokens=decoding.max_new_tokens,
         do_sample=sampled,
+        repetition_penalty=1.0,
         pad_token_id=_padding(tokenizer),
-        eos_token_id=ends,
+        eos_token_id=ends or None,
         **({"temperature": decoding.temperature, "top_k": 0, "top_p": 1.0} if sampled else {}),
     )
     with torch.no_grad():
         output = model.generate(**inputs, generation_config=settings)
     for tokens in output[:, inputs["input_ids"].shape[1] :].tolist():
-        ended = any(end in tokens for end in ends)
-        yield Completion(tokenizer.decode(tokens, skip_special_tokens=True), not ended)
+        end = next((place for place, token in enumerate(tokens) if token in ends), None)
+        # Not every tokenizer counts the ends that a model declares among its special tokens.
+        written = tuple(tokens[:end])
+        text = tokenizer.decode(written, skip_special_tokens=True)
+        yield Completion(text, end is None, written)
 
 
 def rewrites(
     completions: Sequence[Completion], ids: Sequence[str], prompt: PromptSettings
 ) -> dict[str, Rewrite]:
     """Query id → rewrite, by the one parser."""
-    parsed = (parse(completion.text, prompt.answer_tag) for completion in completions)
-    return {identity: Rewrite.parsed(one) for identity, one in zip(ids, parsed, strict=True)}
+    return {
+        identity: Rewrite(None, TOO_LONG)
+        if completion.too_long
+        else Rewrite.parsed(parse(completion.text, prompt.answer_tag))
+        for identity, completion in zip(ids, completions, strict=True)
+    }
 
 
 def on_all_ranks(

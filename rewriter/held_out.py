@@ -106,6 +106,12 @@ class BestAdapter(TrainerCallback):  # type: ignore[misc]
         self._history = _read(run.evaluations)
 
     @property
+    def exhausted(self) -> bool:
+        """Whether patience is over."""
+        patience, best = self._held_out.config.evaluation.patience, self.best
+        return patience is not None and best is not None and self._since(best) >= patience
+
+    @property
     def best(self) -> dict[str, Any] | None:
         """The best evaluation so far; of equal ones the earliest."""
         return max(self._history, key=lambda row: float(row["score"]), default=None)
@@ -115,30 +121,29 @@ class BestAdapter(TrainerCallback):  # type: ignore[misc]
     ) -> None:
         """Evaluate the untrained model, unless a resumed run has done so."""
         if not any(row["step"] == state.global_step for row in self._history):
-            self._evaluate(args, state, control, model)
+            self._evaluate(state, control, model)
 
     def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
         """Evaluate on the grid and at the end; stop when patience is over."""
         last = state.global_step >= state.max_steps
         if state.global_step % self._every and not last:
             return
-        self._evaluate(args, state, control, model)
-        patience = self._held_out.config.evaluation.patience
+        self._evaluate(state, control, model)
         best = self.best
-        if patience is None or best is None or last:
-            return
-        since = sum(row["step"] > best["step"] for row in self._history)
-        if since >= patience:
+        if self.exhausted and not last and best is not None:
             logger.warning(
                 "no better held-out NDCG@3 in %d evaluations; stopping at step %d, best is step %d",
-                since,
+                self._since(best),
                 state.global_step,
                 best["step"],
             )
             control.should_save = True
             control.should_training_stop = True
 
-    def _evaluate(self, args: Any, state: Any, control: Any, model: Any) -> None:
+    def _since(self, best: Mapping[str, Any]) -> int:
+        return sum(row["step"] > best["step"] for row in self._history)
+
+    def _evaluate(self, state: Any, control: Any, model: Any) -> None:
         with self._unwrap(model) as unwrapped:
             made = self._held_out.write(unwrapped)
         found = means(self._held_out.records("trained", made))
@@ -152,9 +157,10 @@ class BestAdapter(TrainerCallback):  # type: ignore[misc]
         best = self.best
         self._history.append(row)
         if state.is_world_process_zero:
-            append(self._run.evaluations, row)
+            # In this order: a row says that its adapter, if it was the best, is there.
             if best is None or row["score"] > best["score"]:
-                _save(model, self._run.adapters / f"step-{state.global_step:06d}")
+                _save(model, self._run.adapter(state.global_step))
+            append(self._run.evaluations, row)
         numbers = {
             f"eval_{backend}_{measure}": value
             for backend, measures in found.items()
@@ -164,19 +170,20 @@ class BestAdapter(TrainerCallback):  # type: ignore[misc]
 
     def _score(self, found: Mapping[str, Mapping[str, float]]) -> float:
         backends = self._held_out.config.reward.backends
-        total = sum(backends[name].weight for name in found) or float(len(found))
-        return (
-            sum((backends[name].weight or 1.0) * values[HEADLINE] for name, values in found.items())
-            / total
-        )
+        weights = {name: backends[name].weight for name in found}
+        if not any(weights.values()):  # only a function of the user's own is rewarded
+            weights = dict.fromkeys(found, 1.0)
+        score = sum(weights[name] * values[HEADLINE] for name, values in found.items())
+        return score / sum(weights.values())
 
 
 def _save(model: Any, folder: Path) -> None:
+    """Save the adapter that trains, and not the copy that TRL keeps as KL reference."""
     import torch
 
     wrapped = getattr(model, "module", model)
     state = torch.get_rng_state()
-    wrapped.save_pretrained(folder)
+    wrapped.save_pretrained(folder, selected_adapters=["default"])
     torch.set_rng_state(state)
 
 

@@ -4,24 +4,36 @@ from rewriter import Rewriter
 Rewriter.from_pretrained("runs/demo/best").rewrite(["how do I …"])
 """
 
-import hashlib
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from retrievers.models import PACKAGE, ModelError, resolve
+from rewriter.checkpoint import (
+    MANIFEST,
+    CheckpointError,
+    Manifest,
+    attach,
+    check_tokenizer,
+    fingerprint,
+    read_manifest,
+)
 from rewriter.device import dtype_for, on_cpu
-from rewriter.generation import Decoding, generate, rewrites
-from rewriter.models import ModelError, resolve
+from rewriter.generation import BLANK, Decoding, generate, rewrites
 from rewriter.prompt import PromptSettings
 from rewriter.records import Rewrite
 
-MANIFEST = "manifest.json"
-_SAMPLED = 64  # values of each weight that go into a fingerprint
-
-
-class CheckpointError(ValueError):
-    """A saved rewriter that cannot be used; the message names the folder and what is wrong."""
+__all__ = [
+    "MANIFEST",
+    "CheckpointError",
+    "Manifest",
+    "Rewriter",
+    "attach",
+    "fingerprint",
+    "load_model",
+    "load_tokenizer",
+    "read_manifest",
+]
 
 
 class Rewriter:
@@ -44,41 +56,53 @@ class Rewriter:
 
     @classmethod
     def from_pretrained(
-        cls, folder: str | Path, *, base: str | None = None, dtype: str = "auto"
+        cls, folder: str | Path, *, base: str | None = None, dtype: str | None = None, **init: Any
     ) -> "Rewriter":
         """Load a trained rewriter.
 
         Args:
             folder: a run's `best` folder.
             base: where the base model is, if it moved since; checked against the manifest.
-            dtype: of the base model's weights.
+            dtype: of the base model's weights; None takes that of the training.
+            init: further arguments of the base model's `from_pretrained`, such as
+                `trust_remote_code`, or the `quantization_config` of the training.
 
         Raises:
-            CheckpointError: no rewriter there, another base model, or adapter keys missing.
+            CheckpointError: no rewriter there, a damaged file, another base model, or adapter keys
+                missing.
             ModelError: the base model cannot be had.
         """
         folder = Path(folder)
-        manifest = read_manifest(folder)
-        known = manifest["base"]
-        model, tokenizer = load_model(base or known["name"], known.get("revision"), dtype)
+        saved = read_manifest(folder)
+        name = saved.base.name if base is None else base
+        check_tokenizer(folder)
+        # The folder's own tokenizer: the base's chat template may have changed since.
+        tokenizer = load_tokenizer(str(folder), trust=bool(init.get("trust_remote_code")))
+        model = _load_weights(
+            name, saved.base.revision if base is None else None, dtype or saved.base.dtype, **init
+        )
         found = fingerprint(model)
-        if found != known["fingerprint"]:
+        if found != saved.base.fingerprint:
             raise CheckpointError(
-                f"{folder}: trained on {known['name']} (fingerprint {known['fingerprint'][:12]}), "
-                f"but {base or known['name']} is another model ({found[:12]}); give the right one "
-                "with base="
+                f"{folder}: trained on {saved.base.name} (fingerprint "
+                f"{saved.base.fingerprint[:12]}), but {name} is another model ({found[:12]}) or is "
+                "loaded with another quantisation; give the right one with base="
             )
-        decoding = Decoding(**manifest["decoding"])
-        prompt = PromptSettings.model_validate(manifest["prompt"])
-        return cls(attach(model, folder), tokenizer, prompt, decoding)
+        return cls(attach(model, folder), tokenizer, saved.prompt, saved.decoding)
 
     def rewrites(self, queries: Sequence[str]) -> list[Rewrite]:
-        """(Q,) rewrites; one that cannot be parsed says why."""
+        """(Q,) rewrites; where there is none, it says why: see `Rewrite.failure`.
+
+        Blank queries ("blank") and those longer than the model's context ("too_long") are not put
+        to the model.
+        """
         if isinstance(queries, str):
             raise TypeError("give a list of queries, not one string")
-        ids = [str(place) for place in range(len(queries))]
-        written = generate(self.model, self.tokenizer, self.prompt.batch(queries), self.decoding)
-        return list(rewrites(written, ids, self.prompt).values())
+        asked = {str(place): query for place, query in enumerate(queries) if query.strip()}
+        conversations = self.prompt.batch(list(asked.values()))
+        written = generate(self.model, self.tokenizer, conversations, self.decoding)
+        made = rewrites(written, list(asked), self.prompt)
+        return [made.get(str(place), Rewrite(None, BLANK)) for place in range(len(queries))]
 
     def rewrite(self, queries: Sequence[str]) -> list[str]:
         """(Q,) rewrites; the query itself where the model wrote nothing usable."""
@@ -97,25 +121,24 @@ class Rewriter:
 def load_model(name: str, revision: str | None, dtype: str, **init: Any) -> tuple[Any, Any]:
     """The base model on this machine's device, and its tokenizer.
 
+    Args:
+        name, revision: see `ModelSettings`.
+        dtype: of the weights; see `dtype_for`.
+        init: further arguments of `from_pretrained`.
+
     Raises:
-        ModelError: there is no such model, or its tokenizer has no chat template.
+        ModelError: there is no such model, it is incomplete, or has no chat template.
     """
-    import torch
-    from transformers import AutoModelForCausalLM
-
-    place = resolve(name)
-    cpu = on_cpu(False)
-    wanted = dtype_for(dtype, cpu)
-    try:
-        model = AutoModelForCausalLM.from_pretrained(place, revision=revision, dtype=wanted, **init)
-    except OSError as error:
-        raise ModelError(f"model {name!r} cannot be loaded: {_first_line(error)}") from error
-    device = "cpu" if cpu else torch.accelerator.current_accelerator()
-    return model.to(device).eval(), load_tokenizer(name, revision)
+    trust = bool(init.get("trust_remote_code", False))
+    return _load_weights(name, revision, dtype, **init), load_tokenizer(name, revision, trust=trust)
 
 
-def load_tokenizer(name: str, revision: str | None = None) -> Any:
+def load_tokenizer(name: str, revision: str | None = None, *, trust: bool = False) -> Any:
     """A model's tokenizer, padding on the left.
+
+    Args:
+        name, revision: of the model.
+        trust: run code that comes with it.
 
     Raises:
         ModelError: it cannot be loaded, or has no chat template: such a model does not know where
@@ -123,93 +146,73 @@ def load_tokenizer(name: str, revision: str | None = None) -> Any:
     """
     from transformers import AutoTokenizer
 
+    place = _place(name)
     try:
         tokenizer = AutoTokenizer.from_pretrained(
-            resolve(name), revision=revision, padding_side="left", truncation_side="left"
+            place,
+            revision=revision,
+            trust_remote_code=trust,
+            padding_side="left",
+            truncation_side="left",
         )
-    except OSError as error:
-        raise ModelError(f"model {name!r}: no tokenizer: {_first_line(error)}") from error
+    except Exception as error:  # a damaged file raises anything, tokenizers a bare Exception
+        raise ModelError(_no_tokenizer(name, place, error)) from error
     if tokenizer.chat_template is None:
         raise ModelError(
             f"model {name!r} has no chat template; take its instruction-tuned version, or save a "
             "template with its tokenizer"
         )
     if tokenizer.pad_token is None:
+        if tokenizer.eos_token is None:
+            raise ModelError(f"model {name!r}: its tokenizer has neither eos_token nor pad_token")
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
 
 
-def attach(model: Any, folder: Path, *, trainable: bool = False) -> Any:
-    """Put a saved adapter on a base model.
-
-    Raises:
-        CheckpointError: the adapter does not fit the model, or keys are missing or left over.
-    """
-    from peft import PeftModel, get_peft_model_state_dict
-    from safetensors import safe_open
-
-    weights = folder / "adapter_model.safetensors"
-    if not weights.is_file():
-        raise CheckpointError(f"{folder}: no adapter_model.safetensors; give a run's `best` folder")
-    try:
-        loaded = PeftModel.from_pretrained(model, folder, is_trainable=trainable)
-    except RuntimeError as error:
-        raise CheckpointError(f"{folder}: the adapter does not fit this base model: {error}") from (
-            error
-        )
-    with safe_open(weights, framework="pt") as file:
-        saved = set(file.keys())
-    wanted = set(get_peft_model_state_dict(loaded))
-    if saved != wanted:
-        missing, extra = sorted(wanted - saved), sorted(saved - wanted)
-        raise CheckpointError(
-            f"{weights}: {len(missing)} adapter keys missing {missing[:2]}, {len(extra)} unknown "
-            f"{extra[:2]}; it was saved from another model or is damaged"
-        )
-    return loaded
-
-
-def fingerprint(model: Any) -> str:
-    """Hash of a base model's weights: names, shapes, and a sample of each weight's values.
-
-    Values are compared in bfloat16, so that the dtype it was loaded in does not matter. Adapter
-    weights are left out.
-    """
+def _load_weights(name: str, revision: str | None, dtype: str, **init: Any) -> Any:
     import torch
+    from safetensors import SafetensorError
+    from transformers import AutoModelForCausalLM
 
-    base = model.get_base_model() if hasattr(model, "peft_config") else model
-    digest = hashlib.sha256()
-    for name, weight in sorted(base.named_parameters(), key=lambda pair: _plain(pair[0])):
-        if "lora_" in name:
-            continue
-        stride = max(1, weight.numel() // _SAMPLED)
-        values = weight.detach().flatten()[::stride].to("cpu", torch.bfloat16).view(torch.int16)
-        digest.update(f"{_plain(name)} {tuple(weight.shape)}".encode())
-        digest.update(values.numpy().tobytes())
-    return digest.hexdigest()
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """A saved rewriter's manifest. Raises CheckpointError where there is none that can be read."""
-    path = folder / MANIFEST
+    place = _place(name)
+    cpu = on_cpu(False)
+    # A pickle is never read, whatever the model's folder offers.
+    given = {"revision": revision, "dtype": dtype_for(dtype, cpu), "use_safetensors": True} | init
     try:
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise CheckpointError(
-            f"{folder}: no {MANIFEST}; give the `best` folder of a finished run"
-        ) from error
-    except ValueError as error:
-        raise CheckpointError(f"{path}: not JSON ({error}); the file is damaged") from error
-    missing = {"base", "prompt", "decoding"} - manifest.keys()
-    if missing:
-        raise CheckpointError(f"{path}: lacks {', '.join(sorted(missing))}; the file is damaged")
-    return manifest
+        model, loading = AutoModelForCausalLM.from_pretrained(
+            place, output_loading_info=True, **given
+        )
+    except (OSError, ValueError, SafetensorError) as error:
+        raise ModelError(f"model {name!r} cannot be loaded: {_one_line(error)}") from error
+    missing = sorted(loading["missing_keys"])
+    if missing:  # transformers fills them at random, and only warns
+        raise ModelError(
+            f"model {name!r}: {len(missing)} weights are missing from its files, such as "
+            f"{missing[0]}; it is damaged, or no language model"
+        )
+    if {"device_map", "quantization_config"}.isdisjoint(init):  # those have placed it already
+        model = model.to("cpu" if cpu else torch.accelerator.current_accelerator())
+    return model.eval()
 
 
-def _plain(name: str) -> str:
-    """A weight's name without what peft puts around it."""
-    return name.replace(".base_layer", "")
+def _place(name: str) -> str:
+    """`resolve`, names that are none refused first."""
+    if not name.strip():
+        raise ModelError(f"model {name!r} is no name; give a hub id, a folder, or package:NAME")
+    if name.startswith(PACKAGE) and not name.removeprefix(PACKAGE).strip():
+        raise ModelError(f"model {name!r} names no package; write package:NAME")
+    return resolve(name)
 
 
-def _first_line(error: OSError) -> str:
-    return str(error).strip().splitlines()[0]
+def _no_tokenizer(name: str, place: str, error: Exception) -> str:
+    if Path(place).is_dir():
+        fix = "save one in that folder with tokenizer.save_pretrained, or give another folder"
+    else:
+        fix = "check the name, or give a folder that holds the model and its tokenizer"
+    return f"model {name!r}: no tokenizer that can be read; {fix} ({_one_line(error)})"
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    # A KeyError's text is the key alone.
+    return text if isinstance(error, OSError | ValueError) and text else repr(error)

@@ -6,7 +6,7 @@ from typing import Any
 
 from rewards.parsing import parse
 from rewriter.config import Config
-from rewriter.generation import Decoding, generate
+from rewriter.generation import Completion, Decoding, generate
 from rewriter.prompt import Message
 
 logger = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ def check_completions(
         temperature=options.temperature,
         chat_template_kwargs=options.chat_template_kwargs,
     )
-    written = generate(model, tokenizer, conversations[:PROMPTS], decoding)
+    written = _sample(model, tokenizer, conversations[:PROMPTS], decoding)
     if all(completion.clipped for completion in written):
         raise PreflightError(
             f"none of {len(written)} sampled completions ended within {decoding.max_new_tokens} "
@@ -52,16 +52,18 @@ def check_completions(
             f"trainer.max_completion_length ({limit}). The first completion: "
             f"{written[0].text[:200]!r}"
         )
-    parsed = [parse(completion.text, config.prompt.answer_tag) for completion in written]
+    # Rollouts will be cut off at the limit: a format that closes after it would never be seen.
+    cut = [tokenizer.decode(one.tokens[:limit], skip_special_tokens=True) for one in written]
+    parsed = [parse(text, config.prompt.answer_tag) for text in cut]
     failures = Counter(one.failure for one in parsed if one.failure)
     if sum(failures.values()) == len(parsed):
         raise PreflightError(
-            f"none of {len(parsed)} sampled completions holds a rewrite ({dict(failures)}); ask "
-            f"for the format in prompt.system, or change prompt.answer_tag "
-            f"({config.prompt.answer_tag!r}). The first completion: {written[0].text[:200]!r}"
+            f"none of {len(parsed)} sampled completions holds a rewrite ({dict(failures)}) within "
+            f"trainer.max_completion_length ({limit}) tokens; raise it, ask for the format in "
+            f"prompt.system, or change prompt.answer_tag ({config.prompt.answer_tag!r}). The "
+            f"first completion: {cut[0][:200]!r}"
         )
-    ends = (len(tokenizer(completion.text).input_ids) for completion in written)
-    over = sum(end >= limit for end in ends) / len(written)
+    over = sum(len(one.tokens) >= limit for one in written) / len(written)
     if over >= CLIPPED:
         logger.warning(
             "%d%% of the sampled completions are longer than trainer.max_completion_length (%d) "
@@ -69,3 +71,18 @@ def check_completions(
             round(100 * over),
             limit,
         )
+
+
+def _sample(
+    model: Any, tokenizer: Any, conversations: list[list[Message]], decoding: Decoding
+) -> list[Completion]:
+    """Shared out over the ranks; each gets all, so that they come to one verdict."""
+    from accelerate import PartialState
+    from accelerate.utils import gather_object
+
+    state = PartialState()
+    mine = conversations[state.process_index :: state.num_processes]
+    # Several times the run's own limit is asked for: what has no room for that may fit later.
+    made = generate(model, tokenizer, mine, decoding, check_room=False)
+    written: list[Completion] = gather_object(made)
+    return written

@@ -8,20 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from retrievers import Retriever
+from rewards.comparison import mean_interval, paired
+from rewards.metrics import evaluate
 from rewriter.config import Config
-from rewriter.evaluation import Result, summarise, write_result
+from rewriter.evaluation import HEADLINE, Result, summarise, write_result
 from rewriter.held_out import BestAdapter, HeldOut
+from rewriter.model_card import card
 from rewriter.policy import MANIFEST, fingerprint
-from rewriter.records import Record, Rewrite, write_lines, write_records
+from rewriter.records import Record, Rewrite, by, write_lines, write_records
 from rewriter.run_directory import RunDirectory, git_commit, versions
 from rewriter.systems import SYSTEMS, CollectionTerms
 from rewriter.systems import rewrites as rule_rewrites
-from rewriter.tables import markdown, table
+from rewriter.tables import table
 from rewriter.training_data import TrainingData
 
 logger = logging.getLogger(__name__)
 
-TRAINED, UNTRAINED = "trained", "untrained"
+RAW, TRAINED, UNTRAINED = "raw", "trained", "untrained"
 GRADED = "graded"
 
 
@@ -38,19 +41,22 @@ def finish(
     Returns:
         The folder of the best adapter.
     """
-    from rewriter.training import held_out_split
+    from rewriter.trainer_setup import held_out_split
 
     chosen = best.best
     if chosen is None:
         raise RuntimeError("the run was never evaluated")  # on_train_begin evaluates
-    _load_adapter(trainer, run.adapters / f"step-{chosen['step']:06d}")
+    _load_adapter(trainer, run.adapter(chosen["step"]))
     tokenizer = trainer.processing_class
-    test = held_out_split(config, data, dict(retrievers), tokenizer, config.collection.test)
+    test = held_out_split(config, data, retrievers, tokenizer, config.collection.test)
     model = trainer.accelerator.unwrap_model(trainer.model)
     made = _rewrites(config, data, test, model)
     records = [record for system, one in made.items() for record in test.records(system, one)]
     if trainer.is_world_process_zero():
-        result = summarise(records, samples=config.evaluation.bootstrap_samples)
+        samples = config.evaluation.bootstrap_samples
+        result = summarise(records, samples=samples)
+        _add_comparisons(result, records, samples)
+        _add_graded(result, data, test, records, samples)
         labels = {
             UNTRAINED: "untrained rewriter",
             TRAINED: f"trained rewriter (step {chosen['step']}, best)",
@@ -58,7 +64,7 @@ def finish(
         _save(config, run, data, retrievers, model, tokenizer, chosen, test, result, labels)
         write_records(records, run.records)
         write_result(result, run.result)
-        _show(run, result, labels, _graded(data, test, records))
+        _show(run, result, labels)
     trainer.accelerator.wait_for_everyone()
     return run.best
 
@@ -82,25 +88,33 @@ def _rewrites(
     return made
 
 
-def _graded(
-    data: TrainingData, test: HeldOut, records: list[Record]
-) -> dict[str, dict[str, float]]:
-    """Backend → system → NDCG@3 by the graded judgements, where the split has them."""
-    from rewards import metrics
+def _add_comparisons(result: Result, records: list[Record], samples: int) -> None:
+    """`vs_SYSTEM` of the trained rewriter, paired, for every other system."""
+    for backend, rows in by(records, "backend").items():
+        scores = {
+            system: {row.query_id: row.metrics[HEADLINE] for row in found if not row.excluded}
+            for system, found in by(rows, "system").items()
+        }
+        for system, values in scores.items():
+            if system not in {TRAINED, RAW}:
+                compared = paired(scores[TRAINED], values, samples=samples)._asdict()
+                kept = {key: compared[key] for key in result[backend][TRAINED][f"vs_{RAW}"]}
+                result[backend][TRAINED][f"vs_{system}"] = kept
 
+
+def _add_graded(
+    result: Result, data: TrainingData, test: HeldOut, records: list[Record], samples: int
+) -> None:
+    """`graded_ndcg@3`: by every document that helps, where the split has such judgements."""
     if GRADED not in data.collection.kinds(test.split):
-        return {}
+        return
     qrels = data.collection.qrels(test.split, GRADED)
-    found: dict[str, dict[str, float]] = {}
-    runs: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for record in records:
-        run = runs.setdefault((record.backend, record.system), {})
-        run[record.query_id] = [hit.id for hit in record.hits]
-    for (backend, system), run in runs.items():
-        found.setdefault(backend, {})[system] = metrics.evaluate(run, qrels, ["ndcg@3"]).mean(
-            "ndcg@3"
-        )
-    return found
+    for backend, rows in by(records, "backend").items():
+        for system, found in by(rows, "system").items():
+            run = {row.query_id: [hit.id for hit in row.hits] for row in found}
+            scores = evaluate(run, qrels, [HEADLINE]).per_query[HEADLINE]
+            mean = mean_interval(scores.values(), samples=samples)
+            result[backend][system][f"{GRADED}_{HEADLINE}"] = mean._asdict()
 
 
 def _load_adapter(trainer: Any, folder: Path) -> None:
@@ -129,13 +143,14 @@ def _save(
 ) -> None:
     """`best/`: adapter, tokenizer, manifest and model card; everything `Rewriter` needs."""
     shutil.rmtree(run.best, ignore_errors=True)
-    shutil.copytree(run.adapters / f"step-{chosen['step']:06d}", run.best)
+    shutil.copytree(run.adapter(chosen["step"]), run.best)
     tokenizer.save_pretrained(run.best)
     manifest = {
         "format": 1,
         "base": {
             "name": config.model.name,
             "revision": config.model.revision,
+            "dtype": config.model.dtype,
             "fingerprint": fingerprint(model),
         },
         "step": chosen["step"],
@@ -152,75 +167,32 @@ def _save(
         "config": config.dump(),
     }
     write_lines([json.dumps(manifest, ensure_ascii=False, indent=2)], run.best / MANIFEST)
-    write_lines([_card(config, data, chosen, result, labels)], run.best / "README.md")
+    write_lines([card(config, data, chosen["step"], result, labels)], run.best / "README.md")
 
 
-def _card(
-    config: Config,
-    data: TrainingData,
-    chosen: Mapping[str, Any],
-    result: Result,
-    labels: Mapping[str, str],
-) -> str:
-    """The model card."""
-    collection = data.collection
-    tables = "\n\n".join(markdown(result, backend, labels=labels) for backend in result)
-    backends = ", ".join(
-        f"{name} ({config.reward.label(name)}, weight {reward.weight:g})"
-        for name, reward in config.reward.backends.items()
-    )
-    return f"""---
-library_name: peft
-base_model: {config.model.name}
-tags: [query-rewriting, information-retrieval, grpo, lora, rlqr]
----
-
-# Query rewriter for `{collection.name}`
-
-A LoRA adapter that rewrites search queries, trained with GRPO. Its reward was the search itself:
-whether the rewritten query brings back the document that the query was written from.
-
-- base model: `{config.model.name}`
-- rewards: {backends}
-- training queries: {len(data.rows)}; documents: {len(collection)}
-- best step by held-out NDCG@3: {chosen["step"]}
-
-## Held-out results
-
-{tables}
-
-Intervals are 95% percentile bootstrap over queries; the last columns are paired with the raw query.
-
-## Use
-
-```python
-from rewriter import Rewriter
-
-rewriter = Rewriter.from_pretrained("path/to/this/folder")
-print(rewriter.rewrite(["…"]))
-```
-
-The prompt, the token limit, the resolved configuration, library versions and the fingerprints of
-data and indexes are in `{MANIFEST}`.
-"""
-
-
-def _show(
-    run: RunDirectory,
-    result: Result,
-    labels: Mapping[str, str],
-    graded: Mapping[str, Mapping[str, float]],
-) -> None:
-    """Say what was gained, and where everything lies."""
-    for backend in result:
+def _show(run: RunDirectory, result: Result, labels: Mapping[str, str]) -> None:
+    """Say what was gained, what was not, and where everything lies."""
+    known = {name: system.label for name, system in SYSTEMS.items()} | dict(labels)
+    for backend, systems in result.items():
         logger.info("%s", table(result, backend, labels=labels))
-        if backend in graded:
-            known = {name: system.label for name, system in SYSTEMS.items()} | dict(labels)
-            shown = ", ".join(
-                f"{known[name]} {value:.3f}" for name, value in graded[backend].items()
-            )
-            logger.info("NDCG@3 with every document that helps, graded: %s", shown)
+        for system in systems:
+            versus = systems[TRAINED].get(f"vs_{system}")
+            if versus is not None:
+                logger.info("%s", _verdict(known.get(system, system), versus))
+        graded = {name: found.get(f"{GRADED}_{HEADLINE}") for name, found in systems.items()}
+        shown = [
+            f"{known.get(name, name)} {one['mean']:.3f}" for name, one in graded.items() if one
+        ]
+        if shown:
+            logger.info("NDCG@3 by every document that helps, graded: %s", ", ".join(shown))
     logger.info("checkpoint   %s", run.best)
     logger.info("records      %s", run.records)
     logger.info("result       %s", run.result)
     logger.info("completions  %s", run.completions(0))
+
+
+def _verdict(system: str, versus: Mapping[str, float]) -> str:
+    """One line: the trained rewriter against a system, and whether that is beyond chance."""
+    low, high = versus["low"], versus["high"]
+    said = "better" if low > 0 else "worse" if high < 0 else "no clear difference"
+    return f"trained − {system}: {versus['diff']:+.3f} [{low:+.3f}, {high:+.3f}], {said}"

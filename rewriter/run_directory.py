@@ -1,4 +1,4 @@
-"""The folder of one run: who may write into it, what it is made of, where a resume begins.
+"""The folder of one run: what it is made of, and who may write into it.
 
 runs/demo/
     config.yaml         the resolved configuration
@@ -11,41 +11,26 @@ runs/demo/
     best/               the result: adapter, tokenizer, prompt, model card, manifest
     records.jsonl       one record for each (system, backend, query) of the final evaluation
     result.json         means and intervals of those records
+    cost.json           minutes and peak memory of the process that finished the run
 """
 
 import json
 import os
+import resource
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from rewriter.config import Config
 from rewriter.records import write_lines
+from rewriter.resume import RunError, compare, forget_after, last_checkpoint, step_of
 from rewriter.yaml_source import ConfigError
 
 PACKAGES = ("trl", "transformers", "peft", "accelerate", "torch", "datasets", "rank-bm25", "bm25s")
-# What may differ when a run goes on: how long it lasts and how it is looked at.
-MAY_CHANGE = frozenset(
-    {
-        "trainer.max_steps",
-        "trainer.num_train_epochs",
-        "trainer.report_to",
-        "trainer.run_name",
-        "evaluation.systems",
-        "evaluation.bootstrap_samples",
-        "threads",
-    }
-)
-_LOGS = ("metrics.jsonl", "evaluations.jsonl", "completions*.jsonl")
-
-
-class RunError(ValueError):
-    """A run that cannot start where it was told to; the message says what to give instead."""
 
 
 class RunDirectory:
@@ -65,13 +50,26 @@ class RunDirectory:
         """The completions log of a rank: each rank writes what it has seen."""
         return self.path / ("completions.jsonl" if rank == 0 else f"completions.rank{rank}.jsonl")
 
-    def prepare(self, config: Config, facts: Mapping[str, Any], resume: bool) -> Path | None:
+    def adapter(self, step: int) -> Path:
+        """Where the adapter of an evaluation lies that was the best so far."""
+        return self.adapters / f"step-{step:06d}"
+
+    def prepare(
+        self,
+        config: Config,
+        facts: Mapping[str, Any],
+        resume: bool,
+        every: int = 1,
+        needed: Sequence[str] = (),
+    ) -> Path | None:
         """Write `config.yaml` and `run.json`, or compare with those there.
 
         Args:
             config: the resolved configuration.
             facts: data fingerprints; a resumed run must have the same.
             resume: whether to go on with what is there.
+            every: steps that a buffer of rollouts lasts; a resume starts where one was used up.
+            needed: files that a checkpoint has to hold.
 
         Returns:
             The checkpoint to resume from; None starts at step 0.
@@ -80,76 +78,85 @@ class RunDirectory:
             RunError: the folder is in use, there is nothing to resume, or config or data differ.
         """
         if resume:
-            self._compare(config, facts)
-            checkpoint = self._last_checkpoint()
-            self._forget_after(_step(checkpoint) if checkpoint else 0)
+            compare(self.path, config.dump(), facts, versions())
+            write_lines([config.to_yaml().rstrip()], self.path / "config.yaml")
+            checkpoint = last_checkpoint(self.checkpoints, every, needed)
+            forget_after(self.path, step_of(checkpoint) if checkpoint else 0)
             return checkpoint
-        if self.path.exists() and any(self.path.iterdir()):
+        self.refuse_if_used()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            write_lines([config.to_yaml().rstrip()], self.path / "config.yaml")
+        except OSError as error:
             raise RunError(
-                f"{self.path} holds a run already; add --resume to go on with it, "
-                f"--overwrite {self.path} to replace it, or choose another with --output"
-            )
-        self.path.mkdir(parents=True, exist_ok=True)
-        write_lines([config.to_yaml().rstrip()], self.path / "config.yaml")
+                f"{self.path} cannot be written ({error.strerror}); choose another with --output"
+            ) from error
         facts = {**facts, "versions": versions(), "git_commit": git_commit()}
         write_lines([json.dumps(facts, indent=2)], self.path / "run.json")
         return None
 
-    def clear(self) -> None:
-        """Remove an earlier run. Refuses a folder that is none.
+    def write_cost(self, seconds: float) -> None:
+        """`cost.json`: what this process took, from reading the configuration to the table."""
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        # Linux counts in KiB, macOS in bytes.
+        gib = peak / (1 << 30 if sys.platform == "darwin" else 1 << 20)
+        cost = {"minutes": seconds / 60, "peak_memory_gib": gib}
+        write_lines([json.dumps(cost, indent=2)], self.path / "cost.json")
+
+    def set_aside(self) -> None:
+        """Move an earlier run out of the way, until the new one begins. Refuses what is no run.
 
         Raises:
             RunError: there are files, but no `run.json`.
         """
-        if not self.path.exists():
-            return
-        if any(self.path.iterdir()) and not (self.path / "run.json").is_file():
+        if self._holds() and not self._is_run():
             raise RunError(
                 f"{self.path} holds files, but no run.json: it is not a run's folder, and is left "
                 "alone; remove it yourself or choose another with --output"
             )
-        shutil.rmtree(self.path)
+        if self.path.is_dir():
+            shutil.rmtree(self._aside, ignore_errors=True)
+            self.path.rename(self._aside)
 
-    def _compare(self, config: Config, facts: Mapping[str, Any]) -> None:
-        try:
-            saved = yaml.safe_load((self.path / "config.yaml").read_text(encoding="utf-8"))
-            before = json.loads((self.path / "run.json").read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
+    def forget_replaced(self) -> None:
+        """Remove for good what `set_aside` moved: the new run has begun."""
+        shutil.rmtree(self._aside, ignore_errors=True)
+
+    def withdraw(self) -> None:
+        """Remove the folder again, if no file but what `prepare` wrote is in it.
+
+        What was set aside for this run comes back.
+        """
+        files = {path.relative_to(self.path) for path in self.path.rglob("*") if path.is_file()}
+        if self.path.is_dir() and files <= {Path("config.yaml"), Path("run.json")}:
+            shutil.rmtree(self.path)
+        if self._aside.is_dir() and not self.path.exists():
+            self._aside.rename(self.path)
+
+    @property
+    def _aside(self) -> Path:
+        return self.path.parent / f".{self.path.name}.replaced"
+
+    def _holds(self) -> set[str]:
+        if self.path.exists() and not self.path.is_dir():
+            raise RunError(f"{self.path} is a file; choose a folder with --output")
+        return {entry.name for entry in self.path.iterdir()} if self.path.is_dir() else set()
+
+    def _is_run(self) -> bool:
+        return (self.path / "run.json").is_file()
+
+    def refuse_if_used(self) -> None:
+        """Raise RunError where a new run would write over something."""
+        if not self._holds():
+            return
+        if not self._is_run():
             raise RunError(
-                f"{self.path}: nothing to resume ({Path(error.filename).name} is missing); start "
-                "without --resume"
-            ) from error
-        old, new = dict(_flat(saved)), dict(_flat(config.dump()))
-        differ = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
-        refused = [key for key in differ if key not in MAY_CHANGE]
-        if refused:
-            named = ", ".join(
-                f"{key} (was {old.get(key)!r}, is {new.get(key)!r})" for key in refused
+                f"{self.path} holds files that are no run's; choose another folder with --output"
             )
-            raise RunError(f"{self.path}: cannot resume with another configuration: {named}")
-        for name, value in facts.items():
-            if before.get(name) != value:
-                raise RunError(
-                    f"{self.path}: cannot resume, {name} changed since the run began "
-                    f"({str(before.get(name))[:12]}… → {str(value)[:12]}…); start a new run"
-                )
-        write_lines([config.to_yaml().rstrip()], self.path / "config.yaml")
-
-    def _last_checkpoint(self) -> Path | None:
-        """The newest checkpoint that is complete; a killed save leaves one without its state."""
-        found = sorted(self.checkpoints.glob("checkpoint-*"), key=_step, reverse=True)
-        for checkpoint in found:
-            if _is_complete(checkpoint):
-                return checkpoint
-            shutil.rmtree(checkpoint)
-        return None
-
-    def _forget_after(self, step: int) -> None:
-        """Drop what was logged after the checkpoint: the resumed run logs it again."""
-        for pattern in _LOGS:
-            for path in self.path.glob(pattern):
-                kept = [line for line, logged in _lines(path) if logged <= step]
-                write_lines(kept, path)
+        raise RunError(
+            f"{self.path} holds a run already; add --resume to go on with it, "
+            f"--overwrite {self.path} to replace it, or choose another with --output"
+        )
 
 
 def versions() -> dict[str, str]:
@@ -191,41 +198,11 @@ def _git(folder: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
-def _step(checkpoint: Path) -> int:
-    number = checkpoint.name.rpartition("-")[2]
-    return int(number) if number.isdigit() else -1
-
-
-def _is_complete(checkpoint: Path) -> bool:
-    """The trainer writes `trainer_state.json` last."""
-    try:
-        state = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return False
-    return bool(state.get("global_step") == _step(checkpoint))
-
-
-def _lines(path: Path) -> Iterator[tuple[str, int]]:
-    """Lines of a log with their step; a last line that a kill cut short is left out."""
-    with path.open(encoding="utf-8", newline="\n") as file:
-        for line in file:
-            try:
-                yield line.rstrip("\n"), int(json.loads(line)["step"])
-            except (ValueError, KeyError):
-                continue
-
-
-def _flat(values: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(values, Mapping) and values:
-        for key, value in values.items():
-            yield from _flat(value, f"{prefix}.{key}" if prefix else str(key))
-    else:
-        yield prefix, values
-
-
-def refuse_other_overwrite(config: Config, overwrite: str | None) -> None:
+def refuse_other_overwrite(config: Config, overwrite: str | None, resume: bool) -> None:
     """`--overwrite` names the folder it may remove. Raises ConfigError if it names another."""
-    if overwrite is not None and Path(overwrite) != Path(config.output):
+    if overwrite is not None and resume:
+        raise ConfigError("--resume and --overwrite contradict each other; give one of them")
+    if overwrite is not None and Path(overwrite).resolve() != Path(config.output).resolve():
         raise ConfigError(
             f"--overwrite {overwrite} is not the output of this run, {config.output}; name that one"
         )

@@ -22,6 +22,7 @@ TOP = 10
 # that 3.5, os.path and ?x=1 stay whole.
 _WIDE = "。！？｡．؟।…"
 _MARKS = re.compile(rf"[{_WIDE}.!?]+[\"'”’»)\]」』】》）]*")
+_ASKED = re.compile(r"[?？؟][!.…？?\"'”’»)\]」』】》）]*$")
 _ABBREVIATION = re.compile(r"[^\W\d_]\.[^\W\d_]\.")  # e.g., i.e., U.S.
 _LETTER = re.compile(r"\w")
 
@@ -74,6 +75,12 @@ def last_sentence(text: str) -> str:
     return next((piece.strip() for piece in reversed(found) if _LETTER.search(piece)), "")
 
 
+def question(text: str) -> str:
+    """The sentences that end in a question mark, in any script; blank if there is none."""
+    found = [piece.strip() for line in text.splitlines() for piece in _sentences(line)]
+    return " ".join(piece for piece in found if _ASKED.search(piece) and _LETTER.search(piece))
+
+
 def top_idf(text: str, statistics: Statistics, n: int = TOP) -> str:
     """The n distinct terms that the fewest documents hold, in the order of the query.
 
@@ -113,6 +120,10 @@ def _last_sentence(query: Query, statistics: Statistics) -> Rewrite:
     return _or_failure(last_sentence(query.text), "no_sentence")
 
 
+def _question(query: Query, statistics: Statistics) -> Rewrite:
+    return _or_failure(question(query.text), "no_question")
+
+
 def _top_idf(query: Query, statistics: Statistics) -> Rewrite:
     return _or_failure(top_idf(query.text, statistics), "no_known_term")
 
@@ -135,6 +146,7 @@ class System(NamedTuple):
 SYSTEMS: dict[str, System] = {
     "raw": System("raw query", _raw),
     "last_sentence": System("last sentence", _last_sentence),
+    "question": System("sentences with a ?", _question),
     "top_idf": System(f"{TOP} rarest terms", _top_idf),
     "reference": System("reference rewrite", _reference),
 }

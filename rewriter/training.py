@@ -10,14 +10,14 @@ other systems on the test split.
 import logging
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from retrievers import Retriever, build_retriever
+from retrievers import Retriever, build_retrievers
 from rewards.search import RewardPanel, StepScores
 from rewriter.config import Config
+from rewriter.resume import step_of
 from rewriter.run_directory import RunDirectory, refuse_other_overwrite
 from rewriter.training_data import TrainingData, check_batch, load_data
 
@@ -43,12 +43,16 @@ def train(config: Config, *, resume: bool = False, overwrite: str | None = None)
         retrievers.base.PermanentSearchError: the search cannot succeed.
     """
     started = time.time()
-    refuse_other_overwrite(config, overwrite)
+    refuse_other_overwrite(config, overwrite, resume)
     _set_threads(config)
     from rewriter.trainer_options import grpo_config, lora_config
 
     config.reward.load_function()
+    # What costs nothing to find wrong comes before documents, indexes and models are read.
+    options, lora = grpo_config(config), lora_config(config)
     run = RunDirectory(config.output)
+    if not resume and overwrite is None:
+        run.refuse_if_used()
     data = load_data(config)
     retrievers = open_retrievers(config, data)
     watchers: list[Callable[[StepScores], None]] = []
@@ -59,36 +63,43 @@ def train(config: Config, *, resume: bool = False, overwrite: str | None = None)
         answer_tag=config.prompt.answer_tag,
         on_step=partial(_tell, watchers),
     )
-    options = grpo_config(config, panel.weights)
-    lora = lora_config(config)
+    options.reward_weights = panel.weights
     for note in [*data.notes, check_batch(len(data.rows), options)]:
         if note:
             logger.warning("%s", note)
     checkpoint = _claim(run, config, data, options, resume, overwrite)
 
-    trainer, best = _trainer(config, run, data, retrievers, panel, options, lora, watchers)
-    if checkpoint is None:
-        _preflight(config, trainer, data)
+    try:
+        from rewriter.trainer_setup import build_trainer, check_policy
+
+        trainer, best = build_trainer(
+            config, run, data, retrievers, panel.functions, options, lora, watchers
+        )
+        if checkpoint is None:
+            check_policy(config, trainer, data)
+    except BaseException:
+        if options.process_index == 0:
+            run.withdraw()  # what never began need not be overwritten by name
+        raise
+    if options.process_index == 0:
+        run.forget_replaced()
     logger.info("set up in %.0f s; training", time.time() - started)
-    trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    if checkpoint is None or not _is_over(checkpoint, trainer, best):
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
 
     from rewriter.result import finish
 
-    return finish(config, run, data, retrievers, trainer, best)
+    folder = finish(config, run, data, retrievers, trainer, best)
+    if options.process_index == 0:
+        run.write_cost(time.time() - started)
+    return folder
 
 
 def open_retrievers(config: Config, data: TrainingData) -> dict[str, Retriever]:
     """Every backend that the reward names, its index opened or built."""
     indexes = Path(config.index_dir) if config.index_dir else None
-    return {
-        name: build_retriever(
-            name,
-            config.retriever_settings(name),
-            data.collection,
-            indexes / name if indexes else None,
-        )
-        for name in config.reward.backends
-    }
+    names = config.reward.backends
+    return build_retrievers(names, config.retriever_settings, data.collection, indexes)
 
 
 def _tell(watchers: list[Callable[[StepScores], None]], scores: StepScores) -> None:
@@ -107,12 +118,17 @@ def _claim(
     """Prepare the folder on the first rank; the others wait and read where to resume."""
     from accelerate.utils import broadcast_object_list
 
+    from rewriter.trainer_options import buffer_steps, checkpoint_files
+
     outcome: list[Any] = [None, None]
     if options.process_index == 0:
+        # Groups are spread over the processes: another number would deal out other prompts.
+        facts = {**data.facts(), "processes": options.world_size}
         try:
-            if overwrite and not resume:
-                run.clear()
-            outcome[0] = run.prepare(config, data.facts(), resume)
+            if overwrite:
+                run.set_aside()
+            every, needed = buffer_steps(options), checkpoint_files(options)
+            outcome[0] = run.prepare(config, facts, resume, every, needed)
         except ValueError as error:  # RunError and ConfigError: every rank has to stop with it
             outcome[1] = error
     if options.world_size > 1:
@@ -123,123 +139,11 @@ def _claim(
     return checkpoint
 
 
-def _trainer(
-    config: Config,
-    run: RunDirectory,
-    data: TrainingData,
-    retrievers: dict[str, Retriever],
-    panel: RewardPanel,
-    options: Any,
-    lora: Any,
-    watchers: list[Callable[[StepScores], None]],
-) -> tuple[Any, Any]:
-    from datasets import Dataset
-    from transformers import PrinterCallback, ProgressCallback
-    from trl import GRPOTrainer
-
-    from rewriter.alarms import Alarms
-    from rewriter.callbacks import AdapterGuard, Journal, Progress
-    from rewriter.held_out import BestAdapter
-    from rewriter.policy import load_tokenizer
-
-    tokenizer = load_tokenizer(config.model.name, config.model.revision)
-    model, peft_config = _model(config, options, lora)
-    trainer = GRPOTrainer(
-        model=model,
-        reward_funcs=panel.functions,
-        args=options,
-        train_dataset=Dataset.from_list(data.rows),
-        processing_class=tokenizer,
-        peft_config=peft_config,
-    )
-    journal = Journal(run, options.process_index)
-    alarms = Alarms(config.alarms, run)
-    watchers += [journal.completions, alarms.watch]
-    held_out = held_out_split(config, data, retrievers, tokenizer, config.collection.validation)
-    best = BestAdapter(held_out, run, _unwrap(trainer), _dispatch(trainer))
-    for callback in (PrinterCallback, ProgressCallback):
-        trainer.remove_callback(callback)
-    for callback in (journal, Progress(), AdapterGuard(), alarms, best):
-        trainer.add_callback(callback)
-    return trainer, best
-
-
-def _model(config: Config, options: Any, lora: Any) -> tuple[Any, Any]:
-    """What GRPOTrainer is given: a name and a new LoRA, or a model that has an adapter already."""
-    from rewriter.models import resolve
-    from rewriter.policy import attach
-
-    if config.model.adapter is None:
-        return resolve(config.model.name), lora
-    from transformers import AutoModelForCausalLM
-
-    init = dict(options.model_init_kwargs)
-    options.model_init_kwargs = None
-    base = AutoModelForCausalLM.from_pretrained(resolve(config.model.name), **init)
-    return attach(base, Path(config.model.adapter), trainable=True), None
-
-
-def held_out_split(
-    config: Config,
-    data: TrainingData,
-    retrievers: dict[str, Retriever],
-    tokenizer: Any,
-    split: str,
-) -> Any:
-    """A split made ready for evaluation with this run's prompt and token limit."""
-    from rewriter.generation import Decoding
-    from rewriter.held_out import HeldOut
-
-    evaluation = config.evaluation
-    limit = evaluation.max_new_tokens or config.trainer.get("max_completion_length", 256)
-    return HeldOut(
-        config=config,
-        tokenizer=tokenizer,
-        queries=data.collection.queries(split),
-        qrels=data.collection.qrels(split),
-        retrievers=retrievers,
-        decoding=Decoding(
-            max_new_tokens=limit,
-            batch_size=evaluation.batch_size,
-            chat_template_kwargs=config.trainer.get("chat_template_kwargs"),
-        ),
-        split=split,
-    )
-
-
-def _unwrap(trainer: Any) -> Callable[[Any], AbstractContextManager[Any]]:
-    """The model without DDP or sharding, to generate with."""
-    from trl.models import unwrap_model_for_generation
-
-    return lambda model: unwrap_model_for_generation(
-        trainer.model_wrapped,
-        trainer.accelerator,
-        gather_deepspeed3_params=trainer.args.ds3_gather_for_generation,
-    )
-
-
-def _dispatch(trainer: Any) -> Callable[[Any, Any, dict[str, float]], None]:
-    """Send numbers to every tracker.
-
-    `trainer.log` would also write out, and clear, the running means of the step in progress.
-    """
-
-    def send(state: Any, control: Any, numbers: dict[str, float]) -> None:
-        state.log_history.append({**numbers, "step": state.global_step})
-        trainer.callback_handler.on_log(trainer.args, state, control, numbers)
-
-    return send
-
-
-def _preflight(config: Config, trainer: Any, data: TrainingData) -> None:
-    """Sample on the first rank; randomness is put back, so that the check changes no result."""
-    import torch
-
-    from rewriter.preflight import check_completions
-
-    conversations = [row["prompt"] for row in data.rows]
-    with torch.random.fork_rng(), _unwrap(trainer)(trainer.model) as model:
-        check_completions(config, model, trainer.processing_class, conversations, trainer.args)
+def _is_over(checkpoint: Path, trainer: Any, best: Any) -> bool:
+    """Whether the run was complete: the trainer would do one step more before it noticed."""
+    loader = trainer.get_train_dataloader()
+    last: int = trainer.set_initial_training_values(trainer.args, loader)[-1]
+    return step_of(checkpoint) >= last or bool(best.exhausted)
 
 
 def _set_threads(config: Config) -> None:

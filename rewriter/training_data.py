@@ -2,17 +2,20 @@
 
 import hashlib
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from retrievers.collection import Collection
 from retrievers.leaks import check_leaks, near_leaks
-from retrievers.loaders import load
 from retrievers.queries import Query
 from rewriter.config import Config
+from rewriter.config.collection import open_collection
 from rewriter.yaml_source import ConfigError
 
 logger = logging.getLogger(__name__)
+
+SHOWN = 5  # near-duplicates named in a note
 
 
 @dataclass(frozen=True)
@@ -22,21 +25,30 @@ class TrainingData:
     Attributes:
         collection: documents, queries, judgements.
         rows: one a training query: prompt, query_id, query, relevant.
-        skipped: training queries left out, because none of their documents is in the collection.
         notes: what was left out or looks doubtful, to be shown.
+        validation: name of the split that chooses the best adapter.
     """
 
     collection: Collection
     rows: list[dict[str, Any]]
-    skipped: list[str]
     notes: list[str]
+    validation: str
+    test: str
 
     def facts(self) -> dict[str, Any]:
-        """Fingerprints: equal ones mean the same documents and the same training rows."""
-        digest = hashlib.sha256()
-        for row in self.rows:
-            digest.update(repr((row["query_id"], row["query"], row["relevant"])).encode())
-        return {"documents": self.collection.fingerprint, "training_queries": digest.hexdigest()}
+        """Fingerprints: equal ones mean the same documents, training rows and held-out splits."""
+        rows = ((row["query_id"], row["query"], row["relevant"]) for row in self.rows)
+        return {
+            "documents": self.collection.fingerprint,
+            "training_queries": _digest(rows),
+            "validation_queries": self._split(self.validation),
+            "test_queries": self._split(self.test),
+        }
+
+    def _split(self, split: str) -> str:
+        queries = [(q.id, q.text, q.reference) for q in self.collection.queries(split)]
+        judged = [self.collection.qrels(split, kind) for kind in self.collection.kinds(split)]
+        return _digest([queries, judged])
 
 
 def load_data(config: Config) -> TrainingData:
@@ -48,23 +60,39 @@ def load_data(config: Config) -> TrainingData:
         retrievers.identity.CollectionError: the data cannot be read.
     """
     settings = config.collection
-    collection = load(settings.loader, **settings.options)
-    for split in (settings.train, settings.validation, settings.test):
+    collection = open_collection(config)
+    for key in ("train", "validation", "test"):
+        split = getattr(settings, key)
         if split not in collection.splits:
             raise ConfigError(
-                f"collection {collection.name!r} has no split {split!r}; there are: "
-                f"{', '.join(collection.splits)}"
+                f"{config.where(f'collection.{key}')}: collection {collection.name!r} has no split "
+                f"{split!r}; there are: {', '.join(collection.splits)}"
             )
-    check_leaks(collection, strict=True)
+        if not any(g > 0 for grades in collection.qrels(split).values() for g in grades.values()):
+            raise ConfigError(
+                f"{config.where(f'collection.{key}')}: in split {split!r} no document has a grade "
+                "above 0, so that there is nothing to find; check its qrels"
+            )
+    splits = (settings.train, settings.validation, settings.test)
+    check_leaks(collection, strict=True, splits=splits)
     notes = [f"{count} left out: {reason}" for reason, count in collection.left_out.items()]
-    for one, other, similarity in near_leaks(collection, settings.near_duplicates):
-        notes.append(f"near-duplicates in different splits ({similarity:.2f}): {one}, {other}")
+    alike = near_leaks(collection, settings.near_duplicates, splits)
+    if alike:
+        shown = ", ".join(f"{one} and {other} ({score:.2f})" for one, other, score in alike[:SHOWN])
+        notes.append(f"{len(alike)} near-duplicates in different splits, such as {shown}")
     rows, skipped = _rows(config, collection)
     if skipped:
         notes.append(f"{len(skipped)} training queries skipped: none of their documents is there")
     if not rows:
         raise ConfigError(f"split {settings.train!r}: no query has a document in the collection")
-    return TrainingData(collection, rows, skipped, notes)
+    return TrainingData(collection, rows, notes, settings.validation, settings.test)
+
+
+def _digest(values: Iterable[Any]) -> str:
+    digest = hashlib.sha256()
+    for value in values:
+        digest.update(repr(value).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
 
 
 def _rows(config: Config, collection: Collection) -> tuple[list[dict[str, Any]], list[str]]:

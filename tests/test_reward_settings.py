@@ -77,6 +77,8 @@ def test_a_dump_reads_back_the_same() -> None:
         ({"backends": {"lexical": {"depth": 3}}}, "Extra inputs"),
         ({"backends": {"lexical": -1.0}}, "greater than or equal to 0"),
         ({"backends": {"lexical": 0.0}}, "nothing can be learned"),
+        ({"backends": {"lexical": True}}, "a boolean is no weight; give a number"),
+        ({"backends": {"lexical": {"weight": True}}}, "a boolean is no weight; give a number"),
         ({"backends": 3}, "valid dictionary"),
         ({"function": "package.module.function"}, "package.module:function"),
         ({"length_weight": float("nan")}, "finite"),

@@ -13,6 +13,7 @@ from rewriter.systems import (
     CollectionTerms,
     UnknownSystem,
     last_sentence,
+    question,
     rewrites,
     top_idf,
 )
@@ -138,5 +139,21 @@ def test_every_system_answers_every_query() -> None:
 
 
 def test_an_unknown_system_is_named() -> None:
-    with pytest.raises(UnknownSystem, match=r"'hyde'; there are: raw, last_sentence, top_idf"):
+    with pytest.raises(UnknownSystem, match=r"'hyde'; there are: raw, last_sentence, question"):
         rewrites("hyde", QUERIES, Known())
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("The mail is down. How do I sort? Jo waits.", "How do I sort?"),
+        ("Which one?! 3.5? fine", "Which one?! 3.5?"),
+        ("기차는 늦다. 예산은 어디에 있나요? 고맙습니다.", "예산은 어디에 있나요?"),
+        ("메일이 안 된다。どうすれば？はい。", "どうすれば？"),
+        ("Nothing is asked here.", ""),
+        ("? ?", ""),
+        ("see ?x=1 for it", ""),
+    ],
+)
+def test_the_sentences_with_a_question_mark(text: str, asked: str) -> None:
+    assert question(text) == asked

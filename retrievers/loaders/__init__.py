@@ -1,8 +1,11 @@
 """Loaders by name. A new one is one module and one line in `LOADERS`."""
 
+from collections.abc import Callable
 from importlib import import_module
-from inspect import signature
-from typing import Any
+from inspect import Parameter, signature
+from typing import Any, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, create_model
 
 from retrievers.collection import Collection
 from retrievers.identity import UnknownNameError
@@ -19,14 +22,43 @@ def load(name: str, /, **options: Any) -> Collection:
         UnknownNameError: no such loader, or an argument it does not take or lacks.
         CollectionError: what the loader found wrong with the data.
     """
+    loader = _function(name)
+    taken = signature(loader).parameters
+    try:
+        signature(loader).bind(**{key: value for key, value in options.items() if key in taken})
+    except TypeError as error:
+        wanted = ", ".join(map(str, taken.values()))
+        raise UnknownNameError(f"loader {name!r}: {error}; it takes: {wanted}") from error
+    if unknown := [key for key in options if key not in taken]:
+        raise UnknownNameError(
+            f"loader {name!r} takes no {', '.join(unknown)}; leave it out (it takes: "
+            f"{', '.join(taken)})"
+        )
+    return loader(**options)
+
+
+def options_class(name: str) -> type[BaseModel]:
+    """The loader's arguments as a pydantic class, to check them without opening anything.
+
+    Raises:
+        UnknownNameError: no such loader.
+    """
+    loader = _function(name)
+    hints = get_type_hints(loader)
+    fields: dict[str, Any] = {
+        argument.name: (
+            hints.get(argument.name, Any),
+            ... if argument.default is Parameter.empty else argument.default,
+        )
+        for argument in signature(loader).parameters.values()
+    }
+    strict = ConfigDict(extra="forbid", protected_namespaces=(), arbitrary_types_allowed=True)
+    return create_model(f"{name} options", __config__=strict, **fields)
+
+
+def _function(name: str) -> Callable[..., Collection]:
     if name not in LOADERS:
         raise UnknownNameError(f"no loader {name!r}; there are: {', '.join(sorted(LOADERS))}")
     module, _, function = LOADERS[name].partition(":")
-    loader = getattr(import_module(module), function)
-    try:
-        signature(loader).bind(**options)
-    except TypeError as error:
-        wanted = ", ".join(map(str, signature(loader).parameters.values()))
-        raise UnknownNameError(f"loader {name!r}: {error}; it takes: {wanted}") from error
-    collection: Collection = loader(**options)
-    return collection
+    found: Callable[..., Collection] = getattr(import_module(module), function)
+    return found

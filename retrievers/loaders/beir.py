@@ -23,6 +23,7 @@ from retrievers.documents import build_table
 from retrievers.identity import CollectionError, MissingFileError, Where, index_ids, nfc
 from retrievers.loaders.beir_write import write
 from retrievers.loaders.lines import (
+    id_field,
     json_objects,
     judgements,
     open_lines,
@@ -80,7 +81,7 @@ def _documents(path: Path) -> tuple[pa.Table, Where]:
 def _document(row: dict[str, Any], where: str) -> dict[str, str | None]:
     metadata = _metadata(row, where)
     return {
-        "id": text_field(row, "_id", where),
+        "id": id_field(row, "_id", where),
         "title": optional_field(row, "title", where),
         "text": text_field(row, "text", where),
         "metadata": json.dumps(metadata) if metadata else None,
@@ -108,7 +109,7 @@ def _queries(path: Path | None) -> list[Query]:
 
 
 def _query(row: dict[str, Any], where: str) -> Query:
-    identity, text = text_field(row, "_id", where), text_field(row, "text", where)
+    identity, text = id_field(row, "_id", where), text_field(row, "text", where)
     metadata = _metadata(row, where)
     known = {key: optional_field(metadata, key, where) for key in QUERY_FIELDS}
     rest = {key: value for key, value in metadata.items() if key not in known}

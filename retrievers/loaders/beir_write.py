@@ -1,7 +1,6 @@
 """Writing a collection as a folder in the layout of BEIR; see `retrievers.loaders.beir`."""
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -11,10 +10,8 @@ from retrievers.atomic import write_once
 from retrievers.collection import Collection, Query
 from retrievers.documents import values
 from retrievers.identity import CollectionError
-from retrievers.loaders.lines import HEADER
+from retrievers.loaders.lines import HEADER, check_id
 from retrievers.qrels import SOURCE, Qrels
-
-_BREAKS = re.compile(r"[\t\r\n]")
 
 
 def write(collection: Collection, folder: str | Path) -> None:
@@ -23,8 +20,9 @@ def write(collection: Collection, folder: str | Path) -> None:
     The folder appears whole or not at all: everything is written beside it, then renamed.
 
     Raises:
-        CollectionError: the folder holds something already, an id holds a tab or a line break, or a
-            query has no judgement at all, for which the layout has no place.
+        CollectionError: the folder holds something already, an id holds a control character such
+            as a tab or a line break, or a query has no judgement at all, for which the layout has
+            no place.
     """
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -58,6 +56,7 @@ def _json(row: Mapping[str, Any]) -> str:
 def _documents(collection: Collection) -> Iterator[dict[str, Any]]:
     extra = ["metadata"] if "metadata" in collection.documents.column_names else []
     for identity, title, text, *rest in values(collection.documents, "id", "title", "text", *extra):
+        check_id(identity, "documents")
         row = {"_id": identity, "title": title or "", "text": text or ""}
         yield row | ({"metadata": json.loads(rest[0])} if rest and rest[0] else {})
 
@@ -78,9 +77,5 @@ def _judgements(qrels: Qrels) -> Iterator[str]:
             )
         for document, grade in grades.items():
             for identity in (query, document):
-                if _BREAKS.search(identity):
-                    raise CollectionError(
-                        f"id {identity!r} holds a tab or line break, which divide the columns and "
-                        f"lines of qrels; rename it"
-                    )
+                check_id(identity, "judgements")
             yield f"{query}\t{document}\t{int(grade) if grade.is_integer() else repr(grade)}"

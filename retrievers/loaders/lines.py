@@ -2,10 +2,11 @@
 
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Container, Iterable, Iterator
 from itertools import islice
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,15 @@ from retrievers.qrels import Qrels
 
 HEADER = ("query-id", "corpus-id", "score")
 _BOM = b"\xef\xbb\xbf"
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _WANTED = "three columns apart by tabs: query-id, corpus-id, score"
 
 
 def open_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines of a plain or gzip file; see `lines`."""
+    """Lines of a plain or gzip file; see `lines`. Raises CollectionError for a folder."""
+    if path.is_dir():
+        raise CollectionError(f"{path} is a folder, wanted a file; rename or remove the folder")
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as opened:
         yield from lines(opened, str(path))
 
@@ -51,7 +56,9 @@ def json_objects(
     number = 0
     for number, text in source:
         try:
-            row = json.loads(text)
+            row = json.loads(text, object_pairs_hook=_once)
+        except CollectionError as error:
+            raise CollectionError(f"{label}:{number}: {error}") from error
         except (ValueError, RecursionError) as error:
             raise CollectionError(
                 f"{label}:{number}: no JSON ({error}): {text[:80]!r}; each line is one JSON object"
@@ -64,6 +71,32 @@ def json_objects(
         yield number, row
     if not number:
         raise EmptyCollectionError(f"{label} is empty; it wants one JSON object a line")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object; json alone would keep the last of two values for one key and say nothing."""
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise CollectionError(f"{twice!r} is given twice in one object; keep one of the two")
+    return row
+
+
+def check_id(identity: str, where: str) -> None:
+    """Raise CollectionError for an id that a line of judgements cannot hold."""
+    if _CONTROL.search(identity):
+        raise CollectionError(
+            f"{where}: id {identity!r} holds a tab, line break or other control character, so that "
+            "a TSV file of judgements cannot refer to it; rename it"
+        )
+
+
+def id_field(row: dict[str, Any], key: str, where: str) -> str:
+    """Return the id under `key`. Errors as `text_field` and `check_id`."""
+    identity = text_field(row, key, where)
+    check_id(identity, where)
+    return identity
 
 
 def text_field(row: dict[str, Any], key: str, where: str) -> str:
@@ -142,12 +175,14 @@ def _judgement(text: str, where: str) -> tuple[str, str, float]:
     columns = text.split("\t")
     if len(columns) != len(HEADER) or not columns[0] or not columns[1]:
         raise CollectionError(f"{where}: {text[:80]!r} has not the {_WANTED}; correct the line")
-    try:
-        grade = float(columns[2])
-    except ValueError:
-        grade = float("nan")
+    for identity in columns[:2]:
+        check_id(identity, where)
+    # float alone would also read "1_0" and digits of other scripts, which other readers do not.
+    score = columns[2].strip()
+    grade = float(score) if _NUMBER.fullmatch(score) else nan
     if not isfinite(grade):
         raise CollectionError(
-            f"{where}: score {columns[2]!r} is not a finite number; write the grade, as in 1"
+            f"{where}: score {columns[2]!r} is not a finite number in plain digits; write the "
+            "grade, as in 1 or 0.5"
         )
     return nfc(columns[0]), nfc(columns[1]), grade

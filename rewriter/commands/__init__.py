@@ -1,0 +1,1 @@
+"""The commands of `rlqr`, one module each; `rewriter.cli.COMMANDS` lists them."""

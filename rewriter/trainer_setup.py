@@ -1,0 +1,175 @@
+"""TRL's GRPOTrainer with everything that a run hangs on to it."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from retrievers import Retriever
+from rewards.search import StepScores
+from rewriter.config import Config
+from rewriter.run_directory import RunDirectory
+from rewriter.training_data import TrainingData
+from rewriter.yaml_source import ConfigError
+
+
+def build_trainer(
+    config: Config,
+    run: RunDirectory,
+    data: TrainingData,
+    retrievers: Mapping[str, Retriever],
+    functions: list[Any],
+    options: Any,
+    lora: Any,
+    watchers: list[Callable[[StepScores], None]],
+) -> tuple[Any, Any]:
+    """The trainer, and the callback that keeps the best adapter.
+
+    Args:
+        config: the resolved configuration.
+        run: where logs and adapters go.
+        data: what is trained on and evaluated with.
+        retrievers: backend → where to search.
+        functions: the reward functions.
+        options, lora: GRPOConfig and LoraConfig.
+        watchers: those who want to see every step's scores are added.
+
+    Raises:
+        ModelError, CheckpointError: the model or the adapter to start from cannot be used.
+    """
+    from datasets import Dataset
+    from transformers import PrinterCallback, ProgressCallback
+    from trl import GRPOTrainer
+
+    from rewriter.adapter_guard import AdapterGuard
+    from rewriter.alarms import Alarms
+    from rewriter.callbacks import Journal, Progress, PromptOrder
+    from rewriter.cpu_scoring import score_completions_only
+    from rewriter.held_out import BestAdapter
+    from rewriter.policy import load_tokenizer
+
+    if options.use_cpu:
+        score_completions_only()
+    settings = config.model
+    tokenizer = load_tokenizer(settings.name, settings.revision, trust=settings.trust_remote_code)
+    model, peft_config = _model(config, options, lora)
+    try:
+        trainer = GRPOTrainer(
+            model=model,
+            reward_funcs=functions,
+            args=options,
+            train_dataset=Dataset.from_list(data.rows),
+            processing_class=tokenizer,
+            peft_config=peft_config,
+        )
+    except (ValueError, ImportError) as error:
+        # What TRL and peft find only when they see the model: a LoRA target that it lacks, a
+        # tracker that is not installed.
+        if type(error).__module__.partition(".")[0] in {"retrievers", "rewards", "rewriter"}:
+            raise
+        raise ConfigError(f"trainer or lora: {' '.join(str(error).split())}") from error
+    journal = Journal(run, options.process_index)
+    alarms = Alarms(config.alarms, run)
+    watchers.append(journal.completions)
+    if options.process_index == 0:  # one rank's rows show a collapse as well as all ranks' do
+        watchers.append(alarms.watch)
+    held_out = held_out_split(config, data, retrievers, tokenizer, config.collection.validation)
+    best = BestAdapter(held_out, run, _unwrap(trainer), _dispatch(trainer))
+    for callback in (PrinterCallback, ProgressCallback):
+        trainer.remove_callback(callback)
+    for callback in (PromptOrder(), journal, Progress(), AdapterGuard(), alarms, best):
+        trainer.add_callback(callback)
+    return trainer, best
+
+
+def held_out_split(
+    config: Config,
+    data: TrainingData,
+    retrievers: Mapping[str, Retriever],
+    tokenizer: Any,
+    split: str,
+) -> Any:
+    """A split made ready for evaluation with this run's prompt and token limit."""
+    from rewriter.generation import Decoding
+    from rewriter.held_out import HeldOut
+
+    evaluation = config.evaluation
+    limit = evaluation.max_new_tokens or config.trainer.get("max_completion_length", 256)
+    return HeldOut(
+        config=config,
+        tokenizer=tokenizer,
+        queries=data.collection.queries(split),
+        qrels=data.collection.qrels(split),
+        retrievers=retrievers,
+        decoding=Decoding(
+            max_new_tokens=limit,
+            batch_size=evaluation.batch_size,
+            chat_template_kwargs=config.trainer.get("chat_template_kwargs"),
+        ),
+        split=split,
+    )
+
+
+def check_policy(config: Config, trainer: Any, data: TrainingData) -> None:
+    """Sample before the first step; randomness is put back, so that the check changes no result.
+
+    Raises:
+        PreflightError: training would earn nothing.
+    """
+    import torch
+
+    from rewriter.preflight import check_completions
+
+    conversations = [row["prompt"] for row in data.rows]
+    with torch.random.fork_rng(), _unwrap(trainer)(trainer.model) as model:
+        check_completions(config, model, trainer.processing_class, conversations, trainer.args)
+
+
+def _model(config: Config, options: Any, lora: Any) -> tuple[Any, Any]:
+    """What GRPOTrainer is given: a name and a new LoRA, or a model that has an adapter already."""
+    from retrievers.models import resolve
+    from rewriter.checkpoint import MANIFEST, CheckpointError, attach, fingerprint, read_manifest
+
+    if config.model.adapter is None:
+        return resolve(config.model.name), lora
+    from transformers import AutoModelForCausalLM
+
+    init = dict(options.model_init_kwargs)
+    options.model_init_kwargs = None
+    base = AutoModelForCausalLM.from_pretrained(resolve(config.model.name), **init)
+    folder = Path(config.model.adapter)
+    if (folder / MANIFEST).is_file() and read_manifest(folder).base.fingerprint != fingerprint(
+        base
+    ):
+        raise CheckpointError(
+            f"{config.where('model.adapter')}: {folder} was trained on "
+            f"{read_manifest(folder).base.name}, and {config.model.name} is another model"
+        )
+    return attach(base, Path(config.model.adapter), trainable=True), None
+
+
+def _unwrap(trainer: Any) -> Callable[[Any], AbstractContextManager[Any]]:
+    """The model without DDP or sharding, to generate with."""
+    from trl.models import unwrap_model_for_generation
+
+    return lambda model: unwrap_model_for_generation(
+        trainer.model_wrapped,
+        trainer.accelerator,
+        gather_deepspeed3_params=trainer.args.ds3_gather_for_generation,
+    )
+
+
+def _dispatch(trainer: Any) -> Callable[[Any, Any, dict[str, float]], None]:
+    """Send numbers to every tracker.
+
+    `trainer.log` would also write out, and clear, the running means of the step in progress. And
+    whoever logs withdraws the request to log: it is put back, or the step itself would be left out.
+    """
+
+    def send(state: Any, control: Any, numbers: dict[str, float]) -> None:
+        state.log_history.append({**numbers, "step": state.global_step})
+        pending = control.should_log
+        trainer.callback_handler.on_log(trainer.args, state, control, numbers)
+        control.should_log = pending
+
+    return send

@@ -1,0 +1,48 @@
+"""The number format follows the device."""
+
+import pytest
+import torch
+
+from rewriter import device
+
+
+@pytest.mark.parametrize(
+    ("use_cpu", "cpu_fast", "gpu_fast", "wanted"),
+    [
+        (True, True, False, torch.bfloat16),
+        (True, False, True, torch.float32),
+        (False, False, True, torch.bfloat16),
+        (False, True, False, torch.float32),  # a GPU before Ampere
+    ],
+)
+def test_auto_is_bf16_where_the_device_computes_in_it(
+    monkeypatch: pytest.MonkeyPatch,
+    use_cpu: bool,
+    cpu_fast: bool,
+    gpu_fast: bool,
+    wanted: torch.dtype,
+) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: cpu_fast, raising=False)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False, raising=False)
+    # Emulated bfloat16 does not count.
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: gpu_fast)
+    assert device.dtype_for("auto", use_cpu) == wanted
+
+
+def test_a_torch_without_the_probes_is_a_cpu_without_bf16(monkeypatch: pytest.MonkeyPatch) -> None:
+    for probe in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
+        monkeypatch.delattr(torch.cpu, probe, raising=False)
+    assert device.dtype_for("auto", True) == torch.float32
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "float16"])
+def test_a_named_format_is_taken(name: str) -> None:
+    assert device.dtype_for(name, True) == getattr(torch, name)
+
+
+@pytest.mark.parametrize(("asked", "there", "cpu"), [(1, 1, True), (0, 1, False), (0, 0, True)])
+def test_the_cpu_is_used_on_request_and_for_want_of_another(
+    monkeypatch: pytest.MonkeyPatch, asked: int, there: int, cpu: bool
+) -> None:
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: bool(there))
+    assert device.on_cpu(bool(asked)) == cpu

@@ -1,0 +1,193 @@
+"""The `trainer` and `lora` sections: checked before a model is loaded, defaults by device."""
+
+import os
+from typing import Any
+
+import pytest
+
+from rewriter.config import Config
+from rewriter.trainer_options import OWNED, buffer_steps, checkpoint_files, grpo_config, lora_config
+from rewriter.yaml_source import ConfigError
+
+
+def _config(evaluation: dict[str, Any] | None = None, **trainer: Any) -> Config:
+    return Config.model_validate(
+        {
+            "output": "runs/none",
+            "model": {"name": "org/model"},
+            "reward": {},
+            "evaluation": evaluation or {"every": 4},
+            "trainer": {"use_cpu": True} | trainer,
+        }
+    )
+
+
+def _options(evaluation: dict[str, Any] | None = None, **trainer: Any) -> Any:
+    return grpo_config(_config(evaluation, **trainer))
+
+
+def test_defaults_for_a_cpu() -> None:
+    options = _options()
+    assert options.use_cpu
+    assert not options.bf16
+    assert not options.gradient_checkpointing
+    assert options.report_to == []
+    assert options.beta == 0
+    assert options.save_steps == 4
+    assert options.logging_steps == 1
+    assert options.output_dir == "runs/none/checkpoints"
+    assert options.remove_unused_columns is False
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_defaults_for_a_gpu(monkeypatch: pytest.MonkeyPatch, fast: bool) -> None:
+    import torch
+
+    from rewriter.trainer_options import _defaults
+
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: fast)
+    values = _defaults(_config(), use_cpu=False)
+    assert values["bf16"] is fast
+    assert values["activation_checkpointing"] is True
+    assert values["model_init_kwargs"]["dtype"] == ("bfloat16" if fast else "float32")
+
+
+@pytest.mark.parametrize("name", ["gradient_checkpointing", "activation_checkpointing"])
+def test_checkpointing_by_either_name(name: str) -> None:
+    for on in (True, False):
+        options = _options(**{name: on})
+        assert options.gradient_checkpointing is options.activation_checkpointing is on
+
+
+def test_any_field_reaches_trl() -> None:
+    options = _options(
+        epsilon_high=0.3,
+        chat_template_kwargs={"enable_thinking": False},
+        push_to_hub=True,
+        learning_rate="1e-5",  # text in YAML 1.1
+        max_steps="12",
+    )
+    assert options.epsilon_high == 0.3
+    assert options.chat_template_kwargs == {"enable_thinking": False}
+    assert options.push_to_hub is True
+    assert options.learning_rate == 1e-5
+    assert options.max_steps == 12
+
+
+@pytest.mark.parametrize(
+    ("trainer", "says"),
+    [
+        (
+            {"learning_rat": 1},
+            r"`trainer.learning_rat` is not a field of GRPOConfig; did you mean `",
+        ),
+        ({"learning_rate": "fast"}, r"`trainer.learning_rate`: .*\(given: 'fast'\)"),
+        ({"num_generations": [8]}, r"`trainer.num_generations`: "),
+        ({"num_generations": 3}, r"`trainer`: .*divisible by num_generations"),
+        ({"output_dir": "x"}, r"`trainer.output_dir` is decided by `output`; leave it out"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(trainer: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        _options(**trainer)
+
+
+def test_every_owned_field_is_a_field() -> None:
+    import dataclasses
+
+    from trl import GRPOConfig
+
+    assert set(OWNED) <= {field.name for field in dataclasses.fields(GRPOConfig)}
+
+
+def test_lora_takes_any_field_and_every_linear_layer() -> None:
+    config = Config.model_validate(
+        {"model": {"name": "m"}, "reward": {}, "lora": {"r": 2, "use_rslora": True}}
+    )
+    lora = lora_config(config)
+    assert (lora.r, lora.use_rslora, lora.target_modules) == (2, True, "all-linear")
+    wrong = Config.model_validate({"model": {"name": "m"}, "reward": {}, "lora": {"rank": 2}})
+    with pytest.raises(ConfigError, match=r"`lora.rank` is not a field of LoraConfig"):
+        lora_config(wrong)
+
+
+@pytest.mark.parametrize(
+    ("trainer", "steps"),
+    [
+        ({}, 1),
+        ({"gradient_accumulation_steps": 4}, 1),
+        ({"steps_per_generation": 2}, 2),
+        ({"num_iterations": 3}, 3),
+        ({"steps_per_generation": 4, "gradient_accumulation_steps": 2, "num_iterations": 2}, 4),
+    ],
+)
+def test_a_buffer_of_rollouts_lasts(trainer: dict[str, Any], steps: int) -> None:
+    options = _options({"every": 12}, **trainer)
+    assert buffer_steps(options) == steps
+
+
+def test_a_whole_checkpoint_holds() -> None:
+    assert checkpoint_files(_options()) == ["rng_state.pth"]
+    adaptive = checkpoint_files(_options(use_adaptive_entropy=True))
+    assert adaptive == ["rng_state.pth", "entropy_ctrl_state.json"]
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "trainer", "says"),
+    [
+        (
+            {"every": 5},
+            {"num_iterations": 2},
+            r"`evaluation.every` is 5, but must be a multiple of",
+        ),
+        ({"every": 4}, {"num_iterations": 2, "save_steps": 3}, r"`trainer.save_steps` is 3"),
+        ({"every": 4}, {"save_steps": 0.1}, r"`trainer.save_steps` is 0.1"),
+    ],
+)
+def test_saves_off_the_buffers_boundary_are_refused(
+    evaluation: dict[str, Any], trainer: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ConfigError, match=says):
+        _options(evaluation, **trainer)
+
+
+@pytest.mark.parametrize("account", [True, False])
+def test_wandb_is_offline_without_an_account(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, account: bool
+) -> None:
+    for name in ("WANDB_MODE", "WANDB_DIR", "WANDB_API_KEY"):
+        monkeypatch.setenv(name, "")  # remembers what was there, to put it back
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    if account:
+        monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+    _options()
+    assert "WANDB_DIR" not in os.environ
+    _options(report_to="wandb")
+    assert os.environ.get("WANDB_MODE") == (None if account else "offline")
+    assert os.environ["WANDB_DIR"] == "runs/none"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("num_generations", 0, "2 or more"),
+        ("per_device_train_batch_size", 0, "1 or more"),
+        ("max_completion_length", 0, "1 or more"),
+        ("temperature", 0.0, "above 0"),
+        ("learning_rate", -1.0, "0 or more"),
+        ("learning_rate", float("nan"), "0 or more"),
+        ("seed", -1, "between 0 and"),
+        ("seed", 2**40, "between 0 and"),
+    ],
+)
+def test_values_that_no_run_can_use(name: str, value: float, allowed: str) -> None:
+    with pytest.raises(ConfigError, match=rf"`trainer.{name}` is .*; it must be {allowed}"):
+        _options(**{name: value})
+
+
+def test_checkpoints_that_could_not_be_resumed_are_refused() -> None:
+    with pytest.raises(ConfigError, match="cannot be resumed"):
+        _options(save_only_model=True)
+    with pytest.raises(ConfigError, match=r"'epoch': only .steps."):
+        _options(save_strategy="epoch")
