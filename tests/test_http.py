@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -350,10 +351,19 @@ def test_an_expression_of_the_wrong_type(server: SearchServer) -> None:
         engine(server, hits="keys(took)").search(["a"], 1)
 
 
-def test_a_permanent_failure_goes_before_others(server: SearchServer) -> None:
-    server.faults = [(500, {}, b""), (400, {}, b"")]
-    with pytest.raises(PermanentSearchError):
-        engine(server, concurrency=2, retries=0).search(["a", "b"], 1)
+def test_a_permanent_failure_goes_before_others(
+    server: SearchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = engine(server, concurrency=2)
+    both = Barrier(2)  # the second call has to be under way when the first one fails
+
+    def call(queries: list[str], k: int) -> Any:
+        both.wait(timeout=30)
+        raise SearchError("500") if queries == ["a"] else PermanentSearchError("400")
+
+    monkeypatch.setattr(found, "_call", call)
+    with pytest.raises(PermanentSearchError, match="400"):
+        found.search(["a", "b"], 1)
 
 
 def test_the_first_search_is_at_the_start(server: SearchServer) -> None:
