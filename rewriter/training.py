@@ -8,6 +8,7 @@ other systems on the test split.
 """
 
 import logging
+import os
 import time
 from collections.abc import Callable
 from functools import partial
@@ -147,7 +148,9 @@ def _is_over(checkpoint: Path, trainer: Any, best: Any) -> bool:
 
 
 def _set_threads(config: Config) -> None:
-    if config.threads is not None:
-        import torch
+    """Use this process's share of the cores: `accelerate launch` leaves it one thread."""
+    import torch
 
-        torch.set_num_threads(config.threads)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    share = (cores or 1) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    torch.set_num_threads(config.threads or max(1, share))

@@ -1,5 +1,8 @@
 """The number format follows the device."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 import torch
 
@@ -46,3 +49,22 @@ def test_the_cpu_is_used_on_request_and_for_want_of_another(
 ) -> None:
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: bool(there))
     assert device.on_cpu(bool(asked)) == cpu
+
+
+@pytest.mark.parametrize(
+    ("asked", "ranks", "threads"), [(None, "1", 4), (None, "2", 2), (None, "8", 1), (3, "2", 3)]
+)
+def test_threads_are_a_share_of_the_cores(
+    monkeypatch: pytest.MonkeyPatch, asked: int | None, ranks: str, threads: int
+) -> None:
+    import torch
+
+    from rewriter.training import _set_threads
+
+    chosen: list[int] = []
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1, 2, 3}, raising=False)
+    monkeypatch.setattr(torch, "set_num_threads", chosen.append)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", ranks)
+    config: Any = SimpleNamespace(threads=asked)
+    _set_threads(config)
+    assert chosen == [threads]

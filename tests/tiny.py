@@ -79,6 +79,7 @@ def settings(folder: Path, **sections: Mapping[str, Any] | str) -> dict[str, Any
         save_collection(folder / "collection")
     values: dict[str, Any] = {
         "output": str(folder / "run"),
+        "threads": 1,
         "collection": {"loader": "beir", "options": {"folder": str(folder / "collection")}},
         "model": {"name": str(folder / "policy"), "dtype": "float32"},
         "prompt": {"system": None},

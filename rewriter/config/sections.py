@@ -178,7 +178,14 @@ class AlarmSettings(Section):
 
 
 class Config(Section):
-    """Everything about one run. `trainer` and `lora` take any GRPOConfig and LoraConfig field."""
+    """Everything about one run. `trainer` and `lora` take any GRPOConfig and LoraConfig field.
+
+    Attributes:
+        output: the run's folder.
+        index_dir: where indexes are kept, a folder a backend; None: in memory.
+        threads: CPU threads of each process; None: its share of the cores. `accelerate launch`
+            would leave it one.
+    """
 
     output: str = "runs/default"
     index_dir: str | None = None
