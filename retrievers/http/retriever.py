@@ -88,7 +88,7 @@ class HttpRetriever(Retriever):
         def work(piece: list[str]) -> list[Pairs]:
             try:
                 return [] if stop.is_set() else self._call(piece, k)
-            except Exception:
+            except Exception:  # whatever it is: the others are told to stop, and it goes on up
                 stop.set()
                 raise
 
