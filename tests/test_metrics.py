@@ -196,8 +196,13 @@ def _outside(run: Run, qrels: Qrels) -> dict[str, dict[str, float]]:
     }
     keys = {measure: key for key, measure in OUTSIDE.items()}
     values: dict[str, dict[str, float]] = {key: {} for key in OUTSIDE}
-    for metric in ir_measures.iter_calc(list(OUTSIDE.values()), qrels, exported):
-        values[keys[metric.measure]][metric.query_id] = metric.value
+    # Beside a measure with gains, ir_measures 0.4.3 may work a plain nDCG out with those gains: it
+    # puts it into whichever call of pytrec_eval comes first, in the order of a set. So: apart.
+    exponential = [measure for key, measure in OUTSIDE.items() if key.startswith("ndcg_exp")]
+    plain = [measure for measure in OUTSIDE.values() if measure not in exponential]
+    for measures in (plain, exponential):
+        for metric in ir_measures.iter_calc(measures, qrels, exported):
+            values[keys[metric.measure]][metric.query_id] = metric.value
     return values
 
 
