@@ -47,6 +47,7 @@ def build_trainer(
     from rewriter.cpu_scoring import score_completions_only
     from rewriter.held_out import BestAdapter
     from rewriter.policy import load_tokenizer
+    from rewriter.shared_prefix import share_prefixes
 
     if options.use_cpu:
         score_completions_only()
@@ -68,6 +69,10 @@ def build_trainer(
         if type(error).__module__.partition(".")[0] in {"retrievers", "rewards", "rewriter"}:
             raise
         raise ConfigError(f"trainer or lora: {' '.join(str(error).split())}") from error
+    if not (
+        trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled
+    ):  # these gather a call's weights
+        share_prefixes(trainer.accelerator.unwrap_model(trainer.model))
     journal = Journal(run, options.process_index)
     alarms = Alarms(config.alarms, run)
     watchers.append(journal.completions)
