@@ -69,9 +69,8 @@ def build_trainer(
         if type(error).__module__.partition(".")[0] in {"retrievers", "rewards", "rewriter"}:
             raise
         raise ConfigError(f"trainer or lora: {' '.join(str(error).split())}") from error
-    if not (
-        trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled
-    ):  # these gather a call's weights
+    # Sharding gathers weights for one call of each layer a step; sharing would make it several.
+    if not (trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled):
         share_prefixes(trainer.accelerator.unwrap_model(trainer.model))
     journal = Journal(run, options.process_index)
     alarms = Alarms(config.alarms, run)
@@ -95,6 +94,8 @@ def held_out_split(
     split: str,
 ) -> Any:
     """A split made ready for evaluation with this run's prompt and token limit."""
+    from rewriter.config.conventions import conventions
+    from rewriter.evaluation.groups import query_groups
     from rewriter.generation import Decoding
     from rewriter.held_out import HeldOut
 
@@ -112,6 +113,8 @@ def held_out_split(
             chat_template_kwargs=config.trainer.get("chat_template_kwargs"),
         ),
         split=split,
+        groups=query_groups(data.collection, split),
+        conventions=conventions(config, data.collection),
     )
 
 
