@@ -19,6 +19,8 @@ __all__ = [
     "SearchError",
     "build_retriever",
     "build_retrievers",
+    "index_folder",
+    "keeps_index",
     "part_names",
     "settings_class",
 ]
@@ -31,6 +33,7 @@ torchvision_guard.install()
 RETRIEVERS: dict[str, tuple[str, str, str]] = {
     "lexical": ("retrievers.lexical", "LexicalRetriever", "LexicalSettings"),
     "semantic": ("retrievers.semantic", "SemanticRetriever", "SemanticSettings"),
+    "multimodal": ("retrievers.multimodal", "MultimodalRetriever", "MultimodalSettings"),
     "hybrid": ("retrievers.hybrid", "HybridRetriever", "HybridSettings"),
     "http": ("retrievers.http", "HttpRetriever", "HttpSettings"),
     "custom": ("retrievers.custom", "CustomRetriever", "CustomSettings"),
@@ -51,6 +54,17 @@ def settings_class(name: str) -> type[BaseModel]:
 def part_names(settings: Any) -> tuple[str, ...]:
     """Names of the backends that a backend with these settings is made of; most have none."""
     return tuple(getattr(settings, "part_names", ()))
+
+
+def keeps_index(name: str) -> bool:
+    """Whether a backend keeps an index in a folder; an engine of your own has it elsewhere."""
+    module, retriever, _ = _entry(name)
+    return bool(getattr(import_module(module), retriever).keeps_index)
+
+
+def index_folder(index_dir: Path, name: str) -> Path:
+    """Where a backend's index is, below the folder of all indexes."""
+    return index_dir / name
 
 
 def build_retriever(
@@ -116,7 +130,7 @@ def build_retrievers(
         if name not in built:
             own = settings(name)
             parts = {part: build(part, (*above, name)) for part in part_names(own)}
-            folder = index_dir / name if index_dir else None
+            folder = index_folder(index_dir, name) if index_dir else None
             built[name] = build_retriever(name, own, collection, folder, parts=parts)
         return built[name]
 

@@ -34,12 +34,12 @@ ENGLISH_STOP_WORDS: frozenset[str] = frozenset(
 )
 
 _HANGUL = r"\u1100-\u11ff\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb"
-_HAN_AND_KANA = (
+HAN_AND_KANA = (
     r"\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
     r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00016fe0-\U00016fe3\U0001b000-\U0001b16f"
     r"\U00020000-\U0003ffff"
 )
-_CJK = _HANGUL + _HAN_AND_KANA
+_CJK = _HANGUL + HAN_AND_KANA
 _DECIMAL = re.compile(r"\d[\d,]*\.\d+")
 _JOINERS = re.compile(r"[-_&]")
 _SAME_SCRIPT = re.compile(f"[{_HANGUL}]+|[^{_HANGUL}]+")

@@ -70,11 +70,13 @@ class Retriever(ABC):
 
     Attributes:
         backend: the name it is configured and reported under ("lexical", ...).
+        keeps_index: whether it fills the folder it is given as `index_dir`.
         fingerprint: changes whenever the same text could bring back something else.
         size: number of documents, the most hits there can be; None where nobody knows.
     """
 
     backend: str
+    keeps_index: bool = True
     fingerprint: str
     size: int | None = None
 

@@ -88,13 +88,15 @@ class Postings:
             held[self.of(term)] = True
         return np.flatnonzero(held)
 
-    def holds(self, term: int, positions: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Whether each of the documents at `positions` holds the term."""
+    def holds(
+        self, term: int, starts: NDArray[np.intp], ends: NDArray[np.intp]
+    ) -> NDArray[np.bool_]:
+        """Whether any of the documents from each start up to, but without, its end has the term."""
         documents = self.of(term)
         if not len(documents):
-            return np.zeros(len(positions), dtype=np.bool_)
-        place = np.searchsorted(documents, positions)
-        held: NDArray[np.bool_] = documents[np.minimum(place, len(documents) - 1)] == positions
+            return np.zeros(len(starts), dtype=np.bool_)
+        place = np.minimum(np.searchsorted(documents, starts), len(documents) - 1)
+        held: NDArray[np.bool_] = (documents[place] >= starts) & (documents[place] < ends)
         return held
 
 

@@ -8,6 +8,7 @@ Documents stay in Arrow, so a memory-mapped table of millions of rows costs its 
 a `Document` is a view of one row.
 """
 
+import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -15,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from retrievers.conventions import Conventions
 from retrievers.documents import Document, build_table, checked_table, fingerprint, values, with_ids
 from retrievers.identity import EmptyCollectionError, UnknownNameError, Where, index_ids, nfc
 from retrievers.identity import row_number as _row_number
@@ -39,6 +41,7 @@ class Collection:
             decides which queries a split holds; further kinds judge queries of the same split.
         left_out: what the loader left out: reason → count.
         where: names the place of a document's row for messages.
+        conventions: how results on it are reported.
 
     Attributes:
         documents: the table, ids in Unicode form NFC.
@@ -64,8 +67,10 @@ class Collection:
         *,
         left_out: Mapping[str, int] | None = None,
         where: Where = _row_number,
+        conventions: Conventions | None = None,
     ) -> None:
         self.name = name
+        self.conventions = conventions or Conventions()
         table = checked_table(documents, name)
         self._positions = index_ids((row[0] for row in values(table, "id")), "document", where)
         if not self._positions:
@@ -119,6 +124,14 @@ class Collection:
         title, text = (self.documents.column(name)[row].as_py() for name in ("title", "text"))
         return Document(self.ids[row], title or "", text or "")
 
+    def metadata(self, identity: str) -> dict[str, Any]:
+        """What else the data says about a document. Raises as `document`."""
+        row = self.position(identity)
+        if "metadata" not in self.documents.column_names:
+            return {}
+        text = self.documents.column("metadata")[row].as_py()
+        return dict(json.loads(text)) if text else {}
+
     def texts(self) -> Iterator[tuple[str, str]]:
         """Yield (title, text) of every document in corpus order, so beside `ids`."""
         for title, text in values(self.documents, "title", "text"):
@@ -127,7 +140,7 @@ class Collection:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 (hexadecimal) of ids, titles and texts in corpus order."""
-        return fingerprint((i, *rest) for i, rest in zip(self.ids, self.texts(), strict=True))
+        return fingerprint(self.documents)
 
     def queries(self, split: str) -> list[Query]:
         """Queries of a split, in the order of its judgements. UnknownNameError lists the splits."""

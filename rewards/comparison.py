@@ -4,23 +4,28 @@ Intervals are percentile bootstraps over queries (Efron, 1979); two systems are 
 queries, so by the differences per query (Sakai, SIGIR 2006). The p-value is that of Fisher's
 randomisation test, which Smucker, Allan and Carterette (CIKM 2007) recommend for retrieval.
 
+Where several systems are compared with one, p-values are corrected by Holm (1979).
+
 Every result depends on the values and the seed alone, not on the order of the queries.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from math import fsum
-from typing import NamedTuple, TypeAlias
+from math import ceil, fsum
+from statistics import NormalDist
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 LEVEL = 0.95
+POWER = 0.8
 SAMPLES = 10_000
 # Differences up to here are ties: no measure moves by so little, but rounding may.
 TIE = 1e-9
 _CHUNK = 1_000_000  # numbers drawn at once, so that memory stays at some tens of megabytes
 
 Values: TypeAlias = NDArray[np.float64]
+Key = TypeVar("Key")
 
 
 class ComparisonError(ValueError):
@@ -67,13 +72,34 @@ def mean_interval(values: Collection[float], *, samples: int = SAMPLES, seed: in
     Raises:
         ComparisonError: no values, one that is not a finite number, or `samples` below 1.
     """
-    array = _checked(values, samples)
-    mean = fsum(array) / len(array)
-    rng = np.random.default_rng(seed)
-    means = np.concatenate([_resampled(array, size, rng) for size in _sizes(samples, len(array))])
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
-    # Rounding may put the mean of equal values a hair outside of their interval.
-    return Interval(mean, min(low, mean), max(high, mean), len(array))
+    return mean_intervals({"": values}, samples=samples, seed=seed)[""]
+
+
+def mean_intervals(
+    columns: Mapping[Key, Collection[float]], *, samples: int = SAMPLES, seed: int = 0
+) -> dict[Key, Interval]:
+    """`mean_interval` of several columns; those of one length share their resamples, and the work.
+
+    Args:
+        columns: name → (n,) values; n may differ between columns.
+        samples, seed: as for `mean_interval`.
+
+    Raises:
+        ComparisonError: as for `mean_interval`.
+    """
+    arrays = {key: _checked(values, samples) for key, values in columns.items()}
+    found: dict[Key, Interval] = {}
+    for n in {len(array) for array in arrays.values()}:
+        alike = [key for key, array in arrays.items() if len(array) == n]
+        values = np.stack([arrays[key] for key in alike], axis=1)
+        rng = np.random.default_rng(seed)
+        means = np.concatenate([_resampled(values, size, rng) for size in _sizes(samples, n)])
+        ends = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+        for key, (low, high) in zip(alike, ends.T.tolist(), strict=True):
+            mean = fsum(arrays[key]) / n
+            # Rounding may put the mean of equal values a hair outside of their interval.
+            found[key] = Interval(mean, min(low, mean), max(high, mean), n)
+    return {key: found[key] for key in arrays}
 
 
 def paired(
@@ -102,6 +128,49 @@ def paired(
     tie = interval.n - win - loss
     p = _sign_flip(_checked(differences, samples), samples, np.random.default_rng(seed))
     return Paired(*interval[:3], win, tie, loss, interval.n, p)
+
+
+def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:
+    """P-values corrected for how many there are (Holm, 1979): controls the chance of any error.
+
+    The smallest of m is multiplied by m, the next by m − 1, and so on; none falls below the one
+    before it, and none is above 1.
+    """
+    corrected: dict[Key, float] = {}
+    highest = 0.0
+    ascending = sorted(p_values, key=lambda key: p_values[key])
+    for left, key in zip(range(len(ascending), 0, -1), ascending, strict=True):
+        highest = max(highest, min(1.0, left * p_values[key]))
+        corrected[key] = highest
+    return {key: corrected[key] for key in p_values}
+
+
+def queries_needed(
+    values: Mapping[str, float],
+    baseline: Mapping[str, float],
+    gain: float = 0.01,
+    power: float = POWER,
+) -> int | None:
+    """Queries with which a mean difference of `gain` would be seen, at the 95% level.
+
+    n = ((z(.975) + z(power)) · s / gain)², s being the standard deviation of the differences per
+    query that were measured (normal approximation, as Sakai, SIGIR 2016). For a difference that
+    nobody has seen yet it is a guess from this one.
+
+    Returns:
+        At least 2; None where no query differs, which says nothing about the spread.
+
+    Raises:
+        ComparisonError: the queries differ, or a value is not a finite number.
+    """
+    _check_same_queries(values, baseline)
+    differences = _checked([value - baseline[query] for query, value in values.items()], 1)
+    spread = float(differences.std(ddof=1)) if len(differences) > 1 else 0.0
+    if spread <= TIE:
+        return None
+    normal = NormalDist()
+    reach = normal.inv_cdf((1 + LEVEL) / 2) + normal.inv_cdf(power)
+    return max(2, ceil((reach * spread / gain) ** 2))
 
 
 def _checked(values: Collection[float], samples: int) -> Values:
@@ -143,8 +212,14 @@ def _sizes(total: int, width: int) -> Iterator[int]:
 
 
 def _resampled(values: Values, size: int, rng: np.random.Generator) -> Values:
-    drawn = rng.integers(0, len(values), size=(size, len(values)), dtype=np.int32)
-    means: Values = values[drawn].mean(axis=1)
+    """(size, m) means of resamples of (n, m) values, the same queries for every column."""
+    n = len(values)
+    drawn = rng.integers(0, n, size=(size, n), dtype=np.int32)
+    # How often each value was drawn: a product with these is far cheaper than gathering a column
+    # at a time.
+    drawn += np.arange(0, size * n, n, dtype=np.int32)[:, None]
+    counts = np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n)
+    means: Values = counts.astype(np.float64) @ values / n
     return means
 
 

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import unicodedata
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,12 +9,11 @@ from typing import Any
 from transformers import TrainerCallback
 
 from rewards.search import RowScores, StepScores
+from rewards.texts import repetition, scripts
 from rewriter.config import AlarmSettings
 from rewriter.run_directory import RunDirectory, append
 
 logger = logging.getLogger(__name__)
-
-_JAPANESE = frozenset({"HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA"})
 
 
 class Alarms(TrainerCallback):  # type: ignore[misc]
@@ -113,34 +111,12 @@ class Alarms(TrainerCallback):  # type: ignore[misc]
         append(self._run.metrics, {"step": step, "alarm": name, "message": message})
 
 
-def repetition(text: str) -> float:
-    """Share of a text that stood in it before: of its words or of its runs of four characters.
-
-    Runs are for scripts without spaces, and for a loop inside of one word.
-    """
-    words = text.casefold().split()
-    joined = " ".join(words)
-    runs = [joined[start : start + 4] for start in range(len(joined) - 3)]
-    return max(_repeated(words), _repeated(runs))
-
-
 def foreign_script(row: RowScores) -> float:
     """Share of a rewrite's letters in scripts that its query does not use."""
-    own = set(_scripts(row.query))
-    used = _scripts(row.parsed.text or "")
+    own = set(scripts(row.query))
+    used = scripts(row.parsed.text or "")
     # A query without letters has no script that a rewrite could leave.
     return sum(script not in own for script in used) / len(used) if own and used else 0.0
-
-
-def _repeated(parts: Sequence[str]) -> float:
-    return 1 - len(set(parts)) / len(parts) if parts else 0.0
-
-
-def _scripts(text: str) -> Sequence[str]:
-    """The script of every letter: the first word of its Unicode name; Japanese writes in three."""
-    letters = (char for char in unicodedata.normalize("NFKC", text) if char.isalpha())
-    names = (unicodedata.name(char, "?").split()[0] for char in letters)
-    return ["CJK" if name in _JAPANESE else name for name in names]
 
 
 def _kinds(logs: Mapping[str, Any]) -> str:

@@ -106,5 +106,16 @@ class PromptOrder(TrainerCallback):  # type: ignore[misc]
                 torch.randperm(sampler.num_samples, generator=generator)
 
 
+class EpochOfSampler(TrainerCallback):  # type: ignore[misc]
+    """Tells a sampler that counts its epochs where a resumed run stands."""
+
+    def __init__(self, sampler: Any) -> None:
+        self._sampler = sampler
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Epochs that are over are not drawn again."""
+        self._sampler.epoch = int(state.epoch or 0)
+
+
 def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -6,7 +6,7 @@ rlqr data inspect --config configs/demo.yaml
 
 import os
 import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -20,6 +20,13 @@ from rewriter.console import configure_logging, fail_in_one_line
 COMMANDS = {
     "rewrite": ("rewrite queries with a trained model", "rewriter.commands.rewrite:configure"),
     "data": ("look at a collection", "rewriter.commands.data:configure"),
+    "synth": ("write queries from documents", "rewriter.commands.synth:configure"),
+    "eval": ("compare systems on backends", "rewriter.commands.eval:configure"),
+    "compare": ("compare two result folders", "rewriter.commands.compare:configure"),
+    "agreement": ("compare two annotators", "rewriter.commands.agreement:configure"),
+    "report": ("a result folder as one page", "rewriter.commands.report:configure"),
+    "index": ("build the indexes of a configuration", "rewriter.commands.index:configure"),
+    "ablate": ("train and evaluate a grid", "rewriter.commands.ablate:configure"),
 }
 
 
@@ -33,7 +40,8 @@ class _Parser(ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse with the options moved to the front."""
         words = sys.argv[1:] if args is None else list(args)
-        if self._subparsers is None:  # the words are this command's own
+        # The words are this command's own, and some of them are no option's value.
+        if self._subparsers is None and self._get_positional_actions():
             words = self._options_first(words)
         return super().parse_known_args(words, namespace)
 
@@ -61,7 +69,7 @@ class _Parser(ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line and run one command."""
     words = sys.argv[1:] if arguments is None else list(arguments)
-    options = parser(words).parse_args(words)
+    options = _parsed(words)
     configure_logging()
     try:
         with fail_in_one_line():
@@ -72,6 +80,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+
+
+def _parsed(words: Sequence[str]) -> Namespace:
+    """The arguments; what is left over goes to a command that has a default for `overrides`."""
+    whole = parser(words)
+    options, rest = whole.parse_known_args(words)
+    if rest and not hasattr(options, "overrides"):
+        whole.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:
+        options.overrides = rest
+    return options
 
 
 def parser(words: Sequence[str]) -> ArgumentParser:

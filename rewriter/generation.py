@@ -95,7 +95,7 @@ def generate(
 
 def _too_long(model: Any, tokenizer: Any, prompts: list[str], new_tokens: int) -> set[int]:
     """Places of the prompts that leave less than `new_tokens` of the model's context."""
-    context = _context(model, tokenizer)
+    context = context_size(model, tokenizer)
     if context is None or not prompts:
         return set()
     room = context - new_tokens
@@ -115,7 +115,7 @@ def _too_long(model: Any, tokenizer: Any, prompts: list[str], new_tokens: int) -
     return set(lost)
 
 
-def _context(model: Any, tokenizer: Any) -> int | None:
+def context_size(model: Any, tokenizer: Any) -> int | None:
     """Tokens that the model can look at; None if neither it nor its tokenizer says."""
     config: Any = getattr(model, "config", None)
     if hasattr(config, "get_text_config"):  # a model of several kinds of input has one for text

@@ -3,21 +3,28 @@
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from transformers import TrainerCallback
 
 from retrievers.base import Retriever
+from retrievers.conventions import Conventions
 from retrievers.queries import Query
+from rewards.search.patience import Patience
 from rewriter.config import Config
-from rewriter.evaluation import HEADLINE, evaluate
+from rewriter.config.conventions import with_primary
+from rewriter.evaluation import HEADLINE, EvaluationError, evaluate
 from rewriter.generation import Decoding, generate, on_all_ranks, rewrites
+from rewriter.prompt import PromptSettings
+from rewriter.prompt_systems import PromptSystem
 from rewriter.records import Record, Rewrite, by
 from rewriter.run_directory import RunDirectory, append
 
 logger = logging.getLogger(__name__)
+
+Made = Mapping[str, Mapping[str, Rewrite]]  # backend → query id → rewrite
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,8 @@ class HeldOut:
         retrievers: backend → retriever.
         decoding: greedy, with the run's token limit.
         split: the split's name.
+        groups: query id → by what reports part the queries.
+        conventions: how results on the collection are reported.
     """
 
     config: Config
@@ -40,31 +49,61 @@ class HeldOut:
     retrievers: Mapping[str, Retriever]
     decoding: Decoding
     split: str
+    groups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    conventions: Conventions = field(default_factory=Conventions)
 
-    def write(self, model: Any) -> dict[str, Rewrite]:
-        """Query id → rewrite, each query once, shared out over the ranks."""
+    def write(self, model: Any, system: str | None = None) -> Made:
+        """Backend → query id → rewrite, each query once, shared out over the ranks.
+
+        Only where the prompt names the backend is there a rewrite for each; else all are the same.
+
+        model: what writes. system: one of `evaluation.prompts`; None: the run's own prompt.
+        """
+        prompt = self._prompt(system)
+        if prompt.by_backend:
+            return {name: self._write(model, prompt, name) for name in self.retrievers}
+        return self.for_all(self._write(model, prompt, None))
+
+    def for_all(self, made: Mapping[str, Rewrite]) -> Made:
+        """The same rewrites for every backend."""
+        return dict.fromkeys(self.retrievers, made)
+
+    def _write(self, model: Any, prompt: PromptSettings, backend: str | None) -> dict[str, Rewrite]:
         texts = {query.id: query.text for query in self.queries}
+        decoding = self.decoding
+        if isinstance(prompt, PromptSystem):
+            decoding = replace(decoding, max_new_tokens=prompt.max_new_tokens)
 
         def work(ids: Any) -> dict[str, Rewrite]:
-            conversations = self.config.prompt.batch([texts[identity] for identity in ids])
-            written = generate(model, self.tokenizer, conversations, self.decoding)
-            return rewrites(written, ids, self.config.prompt)
+            conversations = prompt.batch([texts[identity] for identity in ids], backend)
+            written = generate(model, self.tokenizer, conversations, decoding)
+            return rewrites(written, ids, prompt)
 
         return on_all_ranks(work, list(texts))
 
-    def records(self, system: str, made: Mapping[str, Rewrite]) -> list[Record]:
+    def records(self, system: str, made: Made) -> list[Record]:
         """Search with the rewrites and judge."""
+        return [record for name in self.retrievers for record in self._records(system, made, name)]
+
+    def _records(self, system: str, made: Made, backend: str) -> list[Record]:
+        reward = self.config.reward
         return evaluate(
             system,
-            made,
+            made[backend],
             self.queries,
             self.qrels,
-            self.retrievers,
-            measures=self.config.evaluation.measures,
+            {backend: self.retrievers[backend]},
+            measures=with_primary(self.config.evaluation.measures, self.conventions),
             depth=self.config.evaluation.depth,
             split=self.split,
-            render=self.config.prompt.search_text,
+            render=self._prompt(system).search_text,
+            groups=self.groups,
+            drop_query_id=self.conventions.drop_query_id,
+            patience=Patience(reward.retries, reward.backoff_s, reward.max_failures),
         )
+
+    def _prompt(self, system: str | None) -> PromptSettings:
+        return self.config.evaluation.prompts.get(system or "", self.config.prompt)
 
 
 def means(records: list[Record]) -> dict[str, dict[str, float]]:
@@ -72,6 +111,8 @@ def means(records: list[Record]) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     for backend, rows in by(records, "backend").items():
         scored = [row.metrics for row in rows if not row.excluded]
+        if not scored:
+            raise EvaluationError(f"{backend}: every search failed, the last with {rows[-1].error}")
         found[backend] = {key: sum(m[key] for m in scored) / len(scored) for key in scored[0]}
     return found
 
@@ -146,12 +187,14 @@ class BestAdapter(TrainerCallback):  # type: ignore[misc]
     def _evaluate(self, state: Any, control: Any, model: Any) -> None:
         with self._unwrap(model) as unwrapped:
             made = self._held_out.write(unwrapped)
+        parts = list(made.values())[: None if self._held_out.config.prompt.by_backend else 1]
+        written = [one for part in parts for one in part.values()]
         found = means(self._held_out.records("trained", made))
         row = {
             "step": state.global_step,
             "score": self._score(found),
-            "failures": sum(one.failure is not None for one in made.values()),
-            "n": len(made),
+            "failures": sum(one.failure is not None for one in written),
+            "n": len(written),
             **found,
         }
         best = self.best

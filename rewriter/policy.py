@@ -18,6 +18,7 @@ from rewriter.checkpoint import (
     fingerprint,
     read_manifest,
 )
+from rewriter.cpu_head import project_contiguous
 from rewriter.device import dtype_for, on_cpu
 from rewriter.generation import BLANK, Decoding, generate, rewrites
 from rewriter.prompt import PromptSettings
@@ -76,11 +77,28 @@ class Rewriter:
         saved = read_manifest(folder)
         name = saved.base.name if base is None else base
         check_tokenizer(folder)
-        # The folder's own tokenizer: the base's chat template may have changed since.
-        tokenizer = load_tokenizer(str(folder), trust=bool(init.get("trust_remote_code")))
         model = _load_weights(
             name, saved.base.revision if base is None else None, dtype or saved.base.dtype, **init
         )
+        return cls.over(model, folder, name, trust=bool(init.get("trust_remote_code")))
+
+    @classmethod
+    def over(cls, model: Any, folder: Path, name: str, *, trust: bool = False) -> "Rewriter":
+        """A trained rewriter over a base model that is loaded already.
+
+        Args:
+            model: the base model; gets the adapter.
+            folder: a run's `best` folder.
+            name: the base model's, for messages.
+            trust: run code that comes with the tokenizer.
+
+        Raises:
+            CheckpointError: as `from_pretrained`.
+        """
+        saved = read_manifest(folder)
+        check_tokenizer(folder)
+        # The folder's own tokenizer: the base's chat template may have changed since.
+        tokenizer = load_tokenizer(str(folder), trust=trust)
         found = fingerprint(model)
         if found != saved.base.fingerprint:
             raise CheckpointError(
@@ -90,8 +108,10 @@ class Rewriter:
             )
         return cls(attach(model, folder), tokenizer, saved.prompt, saved.decoding)
 
-    def rewrites(self, queries: Sequence[str]) -> list[Rewrite]:
+    def rewrites(self, queries: Sequence[str], backend: str | None = None) -> list[Rewrite]:
         """(Q,) rewrites; where there is none, it says why: see `Rewrite.failure`.
+
+        backend: what will read them; needed where the prompt names the backend (PromptError).
 
         Blank queries ("blank") and those longer than the model's context ("too_long") are not put
         to the model.
@@ -99,19 +119,19 @@ class Rewriter:
         if isinstance(queries, str):
             raise TypeError("give a list of queries, not one string")
         asked = {str(place): query for place, query in enumerate(queries) if query.strip()}
-        conversations = self.prompt.batch(list(asked.values()))
+        conversations = self.prompt.batch(list(asked.values()), backend)
         written = generate(self.model, self.tokenizer, conversations, self.decoding)
         made = rewrites(written, list(asked), self.prompt)
         return [made.get(str(place), Rewrite(None, BLANK)) for place in range(len(queries))]
 
-    def rewrite(self, queries: Sequence[str]) -> list[str]:
+    def rewrite(self, queries: Sequence[str], backend: str | None = None) -> list[str]:
         """(Q,) rewrites; the query itself where the model wrote nothing usable."""
-        pairs = zip(queries, self.rewrites(queries), strict=True)
+        pairs = zip(queries, self.rewrites(queries, backend), strict=True)
         return [query if made.text is None else made.text for query, made in pairs]
 
-    def search_texts(self, queries: Sequence[str]) -> list[str]:
+    def search_texts(self, queries: Sequence[str], backend: str | None = None) -> list[str]:
         """(Q,) texts to send to the backend: the rewrite in the configured mode."""
-        pairs = zip(queries, self.rewrites(queries), strict=True)
+        pairs = zip(queries, self.rewrites(queries, backend), strict=True)
         return [
             query if made.text is None else self.prompt.search_text(query, made.text)
             for query, made in pairs
@@ -192,6 +212,7 @@ def _load_weights(name: str, revision: str | None, dtype: str, **init: Any) -> A
         )
     if {"device_map", "quantization_config"}.isdisjoint(init):  # those have placed it already
         model = model.to("cpu" if cpu else torch.accelerator.current_accelerator())
+    project_contiguous(model)
     return model.eval()
 
 

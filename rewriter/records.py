@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import ClassVar, Literal
 from uuid import uuid4
@@ -52,6 +52,22 @@ class Rewrite:
 
 
 @dataclass(frozen=True, slots=True)
+class Sample:
+    """One of several rewrites that a system sampled for a query.
+
+    Fields as those of `Record`, but of the hits the ids alone.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    rewrite: str | None
+    failure: str | None
+    text: str
+    hits: tuple[str, ...]
+    metrics: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """One (system, backend, query).
 
@@ -66,8 +82,14 @@ class Record:
         text: the search text that was sent.
         hits: document ids and scores, best first.
         grades: the judged grade of each hit, 0 for one that nobody judged.
-        metrics: "ndcg@3" → value in [0, 1]; empty where the query has no relevant document, which
-            leaves it out of every mean.
+        metrics: "ndcg@3" → value in [0, 1]; empty where the query has no relevant document or its
+            search failed, which leaves it out of every mean.
+        source: the document that a synthetic query was written from.
+        groups: by what queries are parted in reports: "languages" → "ko→en", and every column of
+            the query's metadata.
+        error: why the search failed for good; None if it did not.
+        samples: every rewrite where a system sampled several; `metrics` are their means then, and
+            the fields above show the first one. Empty for one rewrite a query.
 
     Raises:
         RecordError: a name that is no file name, an unknown origin, or not one grade a hit.
@@ -87,6 +109,10 @@ class Record:
     hits: tuple[Hit, ...]
     grades: tuple[float, ...]
     metrics: dict[str, float]
+    source: str | None = None
+    groups: dict[str, str] = field(default_factory=dict)
+    error: str | None = None
+    samples: tuple[Sample, ...] = ()
 
     def __post_init__(self) -> None:
         for what in ("system", "backend"):
@@ -105,11 +131,23 @@ class Record:
 
     @property
     def excluded(self) -> bool:
-        """Whether the query has no relevant document, and so no metrics."""
+        """Whether the query is in no mean: nothing is relevant, or the search failed."""
         return not self.metrics
+
+    @property
+    def failed(self) -> bool:
+        """Whether the search failed, so that nobody knows what the rewrite is worth."""
+        return self.error is not None
+
+    @property
+    def fallbacks(self) -> int:
+        """Rewrites that failed, so that the raw query was sent: 0 or 1, or one a sample."""
+        made = self.samples or (self,)
+        return sum(one.failure is not None for one in made)
 
 
 _ADAPTER = TypeAdapter(Record)
+_NAMES = tuple(one.name for one in fields(Record))
 
 
 def by(records: Iterable[Record], field: Field) -> dict[str, list[Record]]:
@@ -171,8 +209,11 @@ def write_lines(lines: Iterable[str], path: Path) -> None:
 
 
 def _line(record: Record) -> str:
+    # Not asdict: it copies every hit, and there may be millions.
+    row = {name: getattr(record, name) for name in _NAMES}
+    row["samples"] = [asdict(sample) for sample in record.samples]
     try:
-        return json.dumps(asdict(record), ensure_ascii=False, allow_nan=False)
+        return json.dumps(row, ensure_ascii=False, allow_nan=False)
     except ValueError as error:
         raise RecordError(
             f"system {record.system!r}, backend {record.backend!r}, query {record.query_id!r}: a "

@@ -12,19 +12,19 @@ from rewards.comparison import mean_interval, paired
 from rewards.metrics import evaluate
 from rewriter.config import Config
 from rewriter.evaluation import HEADLINE, Result, summarise, write_result
-from rewriter.held_out import BestAdapter, HeldOut
+from rewriter.held_out import BestAdapter, HeldOut, Made
 from rewriter.model_card import card
 from rewriter.policy import MANIFEST, fingerprint
-from rewriter.records import Record, Rewrite, by, write_lines, write_records
+from rewriter.records import Record, by, write_lines, write_records
 from rewriter.run_directory import RunDirectory, git_commit, versions
-from rewriter.systems import SYSTEMS, CollectionTerms
+from rewriter.systems import SYSTEMS, UNTRAINED, CollectionTerms
 from rewriter.systems import rewrites as rule_rewrites
 from rewriter.tables import table
 from rewriter.training_data import TrainingData
 
 logger = logging.getLogger(__name__)
 
-RAW, TRAINED, UNTRAINED = "raw", "trained", "untrained"
+RAW, TRAINED = "raw", "trained"
 GRADED = "graded"
 
 
@@ -54,7 +54,7 @@ def finish(
     records = [record for system, one in made.items() for record in test.records(system, one)]
     if trainer.is_world_process_zero():
         samples = config.evaluation.bootstrap_samples
-        result = summarise(records, samples=samples)
+        result = summarise(records, samples=samples, primary=test.conventions.primary)
         _add_comparisons(result, records, samples)
         _add_graded(result, data, test, records, samples)
         labels = {
@@ -69,21 +69,22 @@ def finish(
     return run.best
 
 
-def _rewrites(
-    config: Config, data: TrainingData, test: HeldOut, model: Any
-) -> dict[str, dict[str, Rewrite]]:
-    """System → query id → rewrite: the rules, the base model, the best adapter."""
+def _rewrites(config: Config, data: TrainingData, test: HeldOut, model: Any) -> dict[str, Made]:
+    """System → its rewrites: the rules, the base model, the best adapter."""
     settings: Any = config.retriever_settings("lexical")
     from retrievers.analysis import Analyzer
 
     terms = CollectionTerms(data.collection, Analyzer(settings.analysis))
-    made: dict[str, dict[str, Rewrite]] = {}
+    made: dict[str, Made] = {}
     for system in config.evaluation.systems:
         if system == UNTRAINED:
             with model.disable_adapter():
                 made[system] = test.write(model)
+        elif system in config.evaluation.prompts:
+            with model.disable_adapter():
+                made[system] = test.write(model, system)
         else:
-            made[system] = rule_rewrites(system, test.queries, terms)
+            made[system] = test.for_all(rule_rewrites(system, test.queries, terms))
     made[TRAINED] = test.write(model)
     return made
 

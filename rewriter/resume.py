@@ -28,7 +28,7 @@ MAY_CHANGE = frozenset(
         "threads",
     }
 )
-LOGS = ("metrics.jsonl", "evaluations.jsonl", "completions*.jsonl")
+LOGS = ("metrics.jsonl", "evaluations.jsonl", "completions*.jsonl", "sampling.jsonl")
 
 
 class RunError(ValueError):

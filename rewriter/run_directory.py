@@ -6,6 +6,8 @@ runs/demo/
     metrics.jsonl       every logged number; alarms too
     evaluations.jsonl   one line for each held-out evaluation
     completions.jsonl   every completion of the training, with what the search made of it
+    sampling.jsonl      which groups taught something, with `sampling: informative`
+    warm_start/         what was imitated and the adapter, with a warm start
     checkpoints/        the trainer's own, for --resume
     adapters/           the adapter of each evaluation that was the best so far
     best/               the result: adapter, tokenizer, prompt, model card, manifest
@@ -43,6 +45,7 @@ class RunDirectory:
         self.best = self.path / "best"
         self.metrics = self.path / "metrics.jsonl"
         self.evaluations = self.path / "evaluations.jsonl"
+        self.sampling = self.path / "sampling.jsonl"
         self.records = self.path / "records.jsonl"
         self.result = self.path / "result.json"
 
@@ -159,10 +162,10 @@ class RunDirectory:
         )
 
 
-def versions() -> dict[str, str]:
+def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
     """Versions of the packages that results depend on, those that are installed."""
     found = {}
-    for package in PACKAGES:
+    for package in packages:
         try:
             found[package] = version(package)
         except PackageNotFoundError:

@@ -33,9 +33,10 @@ def share_prefixes(model: Any) -> bool:
         return False
     if isinstance(decoder.forward, SharedForward):
         return True
-    if _cache_argument(decoder) is None or not _attends_to_all(decoder.config):
+    cache = _cache_argument(decoder)
+    if cache is None or not _attends_to_all(decoder.config):
         return False
-    decoder.forward = SharedForward(decoder, decoder.forward)
+    decoder.forward = SharedForward(decoder, decoder.forward, cache)
     return True
 
 
@@ -45,12 +46,13 @@ class SharedForward:
     Args:
         decoder: the model without its head.
         plain: its own `forward`.
+        cache_argument: what `forward` calls the cache.
     """
 
-    def __init__(self, decoder: Any, plain: Any) -> None:
+    def __init__(self, decoder: Any, plain: Any, cache_argument: str) -> None:
         self.decoder = decoder
         self.plain = plain
-        self.cache_argument = _cache_argument(decoder)
+        self.cache_argument = cache_argument
 
     def __call__(self, input_ids: Any = None, attention_mask: Any = None, **more: Any) -> Any:
         """As the decoder's own; (B, T) token ids and mask, last hidden state (B, T, H)."""
@@ -163,7 +165,7 @@ def split(ids: Any, mask: Any) -> tuple[int, Any, Any]:
             best = (cost, column + 1, group)
     _, cut, group = best
     first = np.unique(group, return_index=True)[1]
-    return cut, *(torch.from_numpy(one).to(ids.device) for one in (first, group))
+    return cut, torch.from_numpy(first).to(ids.device), torch.from_numpy(group).to(ids.device)
 
 
 def _rows(positions: Any, rows: Any) -> Any:

@@ -17,6 +17,8 @@ from retrievers.base import Documents
 from retrievers.queries import Query
 from rewriter.records import Rewrite
 
+UNTRAINED = "untrained"  # the system that is the base model itself
+FILE = "file:"  # before the path of a file of rewrites
 TOP = 10
 # These end a sentence wherever they stand; the others only before white space or at the end, so
 # that 3.5, os.path and ?x=1 stay whole.

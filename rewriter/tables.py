@@ -135,6 +135,13 @@ def _notes(systems: Mapping[str, Summary], labels: Mapping[str, str] | None) -> 
     ]
     if fallbacks:
         yield f"No rewrite, so the raw query was sent: {', '.join(fallbacks)}."
+    failed = [
+        f"{_label(name, labels)} {summary['failed']}"
+        for name, summary in systems.items()
+        if summary.get("failed")
+    ]
+    if failed:
+        yield f"Searches that failed and count nowhere: {', '.join(failed)}."
     excluded = max(summary.get("excluded", 0) for summary in systems.values())
     if excluded:
         yield f"Queries left out, having no relevant document: {excluded}."

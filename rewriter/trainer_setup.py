@@ -44,10 +44,9 @@ def build_trainer(
     from rewriter.adapter_guard import AdapterGuard
     from rewriter.alarms import Alarms
     from rewriter.callbacks import Journal, Progress, PromptOrder
-    from rewriter.cpu_scoring import score_completions_only
+    from rewriter.cpu_head import score_completions_only
     from rewriter.held_out import BestAdapter
     from rewriter.policy import load_tokenizer
-    from rewriter.shared_prefix import share_prefixes
 
     if options.use_cpu:
         score_completions_only()
@@ -69,9 +68,9 @@ def build_trainer(
         if type(error).__module__.partition(".")[0] in {"retrievers", "rewards", "rewriter"}:
             raise
         raise ConfigError(f"trainer or lora: {' '.join(str(error).split())}") from error
-    # Sharding gathers weights for one call of each layer a step; sharing would make it several.
-    if not (trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled):
-        share_prefixes(trainer.accelerator.unwrap_model(trainer.model))
+    lighten(trainer)
+    if config.sampling == "informative":
+        draw_informative(config, run, data, trainer, watchers)
     journal = Journal(run, options.process_index)
     alarms = Alarms(config.alarms, run)
     watchers.append(journal.completions)
@@ -86,6 +85,18 @@ def build_trainer(
     return trainer, best
 
 
+def lighten(trainer: Any) -> None:
+    """Leave out work that a step repeats; its values stay the same."""
+    from rewriter.cpu_head import project_contiguous
+    from rewriter.shared_prefix import share_prefixes
+
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    project_contiguous(model)
+    # Sharding gathers weights for one call of each layer a step; sharing would make it several.
+    if not (trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled):
+        share_prefixes(model)
+
+
 def held_out_split(
     config: Config,
     data: TrainingData,
@@ -96,22 +107,16 @@ def held_out_split(
     """A split made ready for evaluation with this run's prompt and token limit."""
     from rewriter.config.conventions import conventions
     from rewriter.evaluation.groups import query_groups
-    from rewriter.generation import Decoding
+    from rewriter.evaluation.models import decoding_of
     from rewriter.held_out import HeldOut
 
-    evaluation = config.evaluation
-    limit = evaluation.max_new_tokens or config.trainer.get("max_completion_length", 256)
     return HeldOut(
         config=config,
         tokenizer=tokenizer,
         queries=data.collection.queries(split),
         qrels=data.collection.qrels(split),
         retrievers=retrievers,
-        decoding=Decoding(
-            max_new_tokens=limit,
-            batch_size=evaluation.batch_size,
-            chat_template_kwargs=config.trainer.get("chat_template_kwargs"),
-        ),
+        decoding=decoding_of(config),
         split=split,
         groups=query_groups(data.collection, split),
         conventions=conventions(config, data.collection),
@@ -133,18 +138,58 @@ def check_policy(config: Config, trainer: Any, data: TrainingData) -> None:
         check_completions(config, model, trainer.processing_class, conversations, trainer.args)
 
 
+def draw_informative(
+    config: Config,
+    run: RunDirectory,
+    data: TrainingData,
+    trainer: Any,
+    watchers: list[Callable[[StepScores], None]],
+) -> None:
+    """Have the trainer draw its prompts by what their groups taught."""
+    from rewriter.callbacks import EpochOfSampler
+    from rewriter.informative import GroupLog, InformativeSampler
+
+    options = trainer.args
+    backends = list(config.reward.backends)
+    log = GroupLog(run, data.rows, backends, writes=options.process_index == 0)
+    workers = options.dataloader_num_workers * (options.dataloader_prefetch_factor or 2)
+    sampler = InformativeSampler(
+        log,
+        rows=len(data.rows),
+        size=options.generation_batch_size // options.num_generations,
+        generations=options.num_generations,
+        repeats=options.num_iterations * options.steps_per_generation,
+        seed=options.seed,
+        accumulation=options.gradient_accumulation_steps,
+        ahead=1 + workers,  # accelerate looks one batch ahead, to notice the last one
+    )
+    trainer._get_train_sampler = lambda dataset=None: sampler
+    trainer.add_callback(EpochOfSampler(sampler))
+    watchers.append(log.watch)
+
+
 def _model(config: Config, options: Any, lora: Any) -> tuple[Any, Any]:
     """What GRPOTrainer is given: a name and a new LoRA, or a model that has an adapter already."""
     from retrievers.models import resolve
-    from rewriter.checkpoint import MANIFEST, CheckpointError, attach, fingerprint, read_manifest
 
     if config.model.adapter is None:
         return resolve(config.model.name), lora
+    loaded = load_policy(config, options, lora)
+    options.model_init_kwargs = None  # they are for a name
+    return loaded
+
+
+def load_policy(config: Config, options: Any, lora: Any) -> tuple[Any, Any]:
+    """The model, and the LoRA that it still needs: None where it starts from an adapter."""
     from transformers import AutoModelForCausalLM
 
+    from retrievers.models import resolve
+    from rewriter.checkpoint import MANIFEST, CheckpointError, attach, fingerprint, read_manifest
+
     init = dict(options.model_init_kwargs)
-    options.model_init_kwargs = None
     base = AutoModelForCausalLM.from_pretrained(resolve(config.model.name), **init)
+    if config.model.adapter is None:
+        return base, lora
     folder = Path(config.model.adapter)
     if (folder / MANIFEST).is_file() and read_manifest(folder).base.fingerprint != fingerprint(
         base

@@ -15,9 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from retrievers import Retriever, build_retrievers
 from rewards.search import RewardPanel, StepScores
 from rewriter.config import Config
+from rewriter.config.backends import open_retrievers
 from rewriter.resume import step_of
 from rewriter.run_directory import RunDirectory, refuse_other_overwrite
 from rewriter.training_data import TrainingData, check_batch, load_data
@@ -55,7 +55,7 @@ def train(config: Config, *, resume: bool = False, overwrite: str | None = None)
     if not resume and overwrite is None:
         run.refuse_if_used()
     data = load_data(config)
-    retrievers = open_retrievers(config, data)
+    retrievers = open_retrievers(config, data.collection)
     watchers: list[Callable[[StepScores], None]] = []
     panel = RewardPanel(
         retrievers,
@@ -72,9 +72,11 @@ def train(config: Config, *, resume: bool = False, overwrite: str | None = None)
 
     try:
         from rewriter.trainer_setup import build_trainer, check_policy
+        from rewriter.warm_start import warm_started
 
+        started_from = warm_started(config, run, data, panel, options, lora)
         trainer, best = build_trainer(
-            config, run, data, retrievers, panel.functions, options, lora, watchers
+            started_from, run, data, retrievers, panel.functions, options, lora, watchers
         )
         if checkpoint is None:
             check_policy(config, trainer, data)
@@ -94,13 +96,6 @@ def train(config: Config, *, resume: bool = False, overwrite: str | None = None)
     if options.process_index == 0:
         run.write_cost(time.time() - started)
     return folder
-
-
-def open_retrievers(config: Config, data: TrainingData) -> dict[str, Retriever]:
-    """Every backend that the reward names, its index opened or built."""
-    indexes = Path(config.index_dir) if config.index_dir else None
-    names = config.reward.backends
-    return build_retrievers(names, config.retriever_settings, data.collection, indexes)
 
 
 def _tell(watchers: list[Callable[[StepScores], None]], scores: StepScores) -> None:

@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,8 @@ class TrainingData:
 
     Attributes:
         collection: documents, queries, judgements.
-        rows: one a training query: prompt, query_id, query, relevant.
+        rows: one a training query: prompt, query_id, query, relevant; where the prompt names the
+            backend, one a query and backend, with `backends`, the only one that rewards it.
         notes: what was left out or looks doubtful, to be shown.
         validation: name of the split that chooses the best adapter.
     """
@@ -98,23 +99,28 @@ def _digest(values: Iterable[Any]) -> str:
 def _rows(config: Config, collection: Collection) -> tuple[list[dict[str, Any]], list[str]]:
     split = config.collection.train
     qrels = collection.qrels(split)
-    rows, skipped = [], []
+    rows: list[dict[str, Any]] = []
+    skipped: list[str] = []
     for query in collection.queries(split):
         grades = qrels.get(query.id, {})
         if any(grade > 0 and document in collection for document, grade in grades.items()):
-            rows.append(_row(config, query, grades))
+            rows += _rows_of(config, query, grades)
         else:
             skipped.append(query.id)
     return rows, skipped
 
 
-def _row(config: Config, query: Query, grades: dict[str, float]) -> dict[str, Any]:
-    return {
-        "prompt": config.prompt.messages(query.text),
+def _rows_of(config: Config, query: Query, grades: dict[str, float]) -> Iterator[dict[str, Any]]:
+    row = {
         "query_id": query.id,
         "query": query.text,
         "relevant": [{"id": document, "grade": grade} for document, grade in grades.items()],
     }
+    if not config.prompt.by_backend:
+        yield row | {"prompt": config.prompt.messages(query.text)}
+        return
+    for name in config.reward.backends:
+        yield row | {"prompt": config.prompt.messages(query.text, name), "backends": [name]}
 
 
 def check_batch(rows: int, options: Any) -> str | None:

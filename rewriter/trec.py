@@ -26,6 +26,10 @@ def write_trec(records: Sequence[Record], qrels: Mapping[str, Grades], folder: P
     - queries without a relevant document are in neither file, because tools would count them as 0;
     - grades below 0 are written as 0: neither is relevant, and trec_eval's library (pytrec_eval)
       takes the process down on a query with none but negative grades;
+    - a query whose search failed has judgements but no line in the run: tools count it as 0, we do
+      not count it;
+    - of several samples the first is in `BACKEND.SYSTEM.trec`, the others are in
+      `BACKEND.SYSTEM.sample2.trec` and so on: our mean is that of the files' means;
     - white space and % in ids are percent-encoded, alike in all files; `urllib.parse.unquote`
       gives the id back.
 
@@ -48,18 +52,22 @@ def write_trec(records: Sequence[Record], qrels: Mapping[str, Grades], folder: P
     paths = []
     for backend, found in by(records, "backend").items():
         for system, rows in by(found, "system").items():
-            paths.append(folder / "runs" / f"{backend}.{system}.trec")
-            write_lines(_run_lines(rows), paths[-1])
+            for number in range(max(1, *(len(row.samples) for row in rows))):
+                more = f".sample{number + 1}" if number else ""
+                paths.append(folder / "runs" / f"{backend}.{system}{more}.trec")
+                write_lines(_run_lines(rows, number), paths[-1])
     write_lines(judged, folder / "qrels.trec")
     return [*paths, folder / "qrels.trec"]
 
 
-def _run_lines(records: Sequence[Record]) -> Iterator[str]:
+def _run_lines(records: Sequence[Record], sample: int) -> Iterator[str]:
     for record in records:
         if record.excluded:
             continue
+        sampled = record.samples[sample].hits if record.samples else None
+        found = [hit.id for hit in record.hits] if sampled is None else sampled
         # A document that an engine repeats counts at its first place only, as in our measures.
-        for rank, document in enumerate(dict.fromkeys(hit.id for hit in record.hits), 1):
+        for rank, document in enumerate(dict.fromkeys(found), 1):
             columns = (_encoded(record.query_id), "Q0", _encoded(document), rank, -rank)
             yield " ".join(map(str, (*columns, record.system)))
 

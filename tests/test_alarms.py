@@ -9,7 +9,8 @@ import pytest
 
 from rewards.parsing import parse
 from rewards.search import RowScores, StepScores
-from rewriter.alarms import Alarms, foreign_script, repetition
+from rewards.texts import repetition
+from rewriter.alarms import Alarms, foreign_script
 from rewriter.config import AlarmSettings
 from rewriter.run_directory import RunDirectory
 

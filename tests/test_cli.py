@@ -31,7 +31,7 @@ class FakeRewriter:
         cls.loaded.append((folder, base))
         return cls()
 
-    def rewrites(self, queries: Sequence[str]) -> list[Rewrite]:
+    def rewrites(self, queries: Sequence[str], backend: str | None = None) -> list[Rewrite]:
         self.batches.append(len(queries))
         return [self._rewrite(query) for query in queries]
 
@@ -201,7 +201,8 @@ def test_mistakes_are_one_line(
         f"error: {config}:3: `reward.kin` is not a setting; did you mean `kind`?\n"
     )
     assert failed(["data", "inspect", "--loader", "beir", "--folder", "none"], capsys) == (
-        "error: none is no folder; give the one that holds corpus.jsonl\n"
+        "error: none is no folder; give that of a local copy, or hub:OWNER/NAME for one on the "
+        "Hugging Face hub\n"
     )
     assert failed(["data", "inspect", "--loader", "beir"], capsys).startswith(
         "error: loader 'beir': missing a required argument: 'folder'"
@@ -237,7 +238,7 @@ def test_unknown_words_end_with_usage(words: list[str], capsys: pytest.CaptureFi
 def test_our_own_mistakes_keep_their_traceback(
     rewriter: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(self: Any, queries: Sequence[str]) -> list[Rewrite]:
+    def broken(self: Any, queries: Sequence[str], backend: str | None = None) -> list[Rewrite]:
         raise ValueError("a bug")
 
     monkeypatch.setattr(FakeRewriter, "rewrites", broken)

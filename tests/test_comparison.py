@@ -141,3 +141,33 @@ def test_what_cannot_be_averaged(values: list[float], samples: int, message: str
 def test_a_result_unpacks_by_name() -> None:
     found = paired({"a": 1.0}, {"a": 0.0})
     assert found == Paired(diff=1.0, low=1.0, high=1.0, win=1, tie=0, loss=0, n=1, p=1.0)
+
+
+def test_columns_share_their_resamples() -> None:
+    columns = {"a": [0.0, 1.0, 1.0], "b": [0.25, 0.5, 1.0], "short": [0.0, 1.0]}
+    found = comparison.mean_intervals(columns, samples=500, seed=3)
+    assert list(found) == list(columns)
+    for name, values in columns.items():
+        assert found[name] == mean_interval(values, samples=500, seed=3)
+
+
+def test_holm() -> None:
+    # In ascending order: 3 × .01, 2 × .02, then 1 × .03, which must not fall below .04.
+    assert comparison.holm({"x": 0.03, "y": 0.01, "z": 0.02}) == close(
+        {"x": 0.04, "y": 0.03, "z": 0.04}
+    )
+    assert comparison.holm({"x": 0.6, "y": 0.7}) == {"x": 1.0, "y": 1.0}
+    assert comparison.holm({}) == {}
+
+
+def test_queries_needed() -> None:
+    # Differences .1 and −.1 ten times each: s² = 20 × .01 / 19. (1.95996 + .84162)² = 7.8489.
+    values = named(*[0.1, 0.0] * 10)
+    baseline = named(*[0.0, 0.1] * 10)
+    n = 7.8489 * 0.2 / 19 / 0.01**2
+    assert comparison.queries_needed(values, baseline) == int(n) + 1 == 827
+    assert comparison.queries_needed(values, baseline, gain=0.1) == 9
+    assert comparison.queries_needed(values, values) is None  # no spread to judge by
+    assert comparison.queries_needed({"q": 1.0}, {"q": 0.0}) is None
+    with pytest.raises(ComparisonError, match="'q0'"):
+        comparison.queries_needed(values, {})

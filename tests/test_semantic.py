@@ -15,12 +15,12 @@ from pydantic import ValidationError
 
 from retrievers import build_retriever
 from retrievers.base import Hit, MissingExtra, PermanentSearchError
+from retrievers.chunks import Chunker, joined
 from retrievers.index import IndexDamaged, IndexMismatch, fingerprint
 from retrievers.lexical import LexicalRetriever
 from retrievers.models import ModelError
 from retrievers.queries import Query
 from retrievers.semantic import SemanticRetriever, SemanticSettings, vectors
-from retrievers.semantic.chunks import Chunker, joined
 from retrievers.semantic.encoder import Encoder
 from retrievers.semantic.vectors import VectorError
 from retrievers.terms import EmptyCorpusError

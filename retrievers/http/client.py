@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from retrievers.base import PermanentSearchError, SearchError, import_extra
+from retrievers.http.call_settings import CallSettings
 from retrievers.http.secrets import Secrets
-from retrievers.http.settings import HttpSettings
 
 Read = TypeVar("Read")
 
@@ -42,7 +42,7 @@ class Client:
         ValueError: the file that `verify` names is not there.
     """
 
-    def __init__(self, settings: HttpSettings) -> None:
+    def __init__(self, settings: CallSettings) -> None:
         self._settings = settings
         self._secrets = Secrets(settings)
         self._requests = import_extra("requests", "http")
@@ -51,7 +51,7 @@ class Client:
         self._late = (self._requests.exceptions.Timeout, below.TimeoutError, TimeoutError)
         self._random = random.Random()  # of its own: a training's random state is not touched
         if isinstance(settings.verify, str) and not Path(settings.verify).exists():
-            raise ValueError(f"retrievers.http.verify: there is no file {settings.verify!r}")
+            raise ValueError(f"{settings.place}.verify: there is no file {settings.verify!r}")
         self._session, self._options = self._open(), self._request_options()
 
     def call(

@@ -41,6 +41,7 @@ class HttpRetriever(Retriever):
     """
 
     backend = "http"
+    keeps_index = False
 
     def __init__(
         self,

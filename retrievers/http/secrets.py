@@ -4,10 +4,8 @@ import base64
 import os
 from collections.abc import Mapping
 
-from retrievers.http.settings import HttpSettings
+from retrievers.http.call_settings import CallSettings
 from retrievers.http.template import ENVIRONMENT
-
-MEDIA_TYPES = {"json": "application/json", "ndjson": "application/x-ndjson"}
 
 
 class SecretError(ValueError):
@@ -29,14 +27,14 @@ class Secrets:
     """
 
     def __init__(
-        self, settings: HttpSettings, environment: Mapping[str, str] | None = None
+        self, settings: CallSettings, environment: Mapping[str, str] | None = None
     ) -> None:
         self._environment = os.environ if environment is None else environment
         self._values: dict[str, str] = {}  # what must not show → what stands there instead
-        media_type = MEDIA_TYPES[settings.body]
+        self._place = settings.place
         self.headers = {"Accept": "application/json"}
-        if settings.request is not None:
-            self.headers["Content-Type"] = media_type
+        if settings.media_type is not None:
+            self.headers["Content-Type"] = settings.media_type
         given = {name.lower() for name in settings.headers}
         self.headers = {k: v for k, v in self.headers.items() if k.lower() not in given}
         self.headers |= {k: self._filled(v, f"headers.{k}") for k, v in settings.headers.items()}
@@ -59,12 +57,12 @@ class Secrets:
         value = self._environment.get(name)
         if not value:
             raise SecretError(
-                f"retrievers.http.{where}: the environment variable {name} is not set; set it "
+                f"{self._place}.{where}: the environment variable {name} is not set; set it "
                 f"before the start: export {name}=…"
             )
         if not (value.isprintable() and value.isascii()) or value != value.strip():
             raise SecretError(
-                f"retrievers.http.{where}: the environment variable {name} holds a line break, "
+                f"{self._place}.{where}: the environment variable {name} holds a line break, "
                 "outer spaces or a character that is not ASCII; no header can hold it"
             )
         self._values[value] = f"${{{name}}}"

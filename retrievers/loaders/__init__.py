@@ -5,12 +5,21 @@ from importlib import import_module
 from inspect import Parameter, signature
 from typing import Any, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from retrievers.collection import Collection
 from retrievers.identity import UnknownNameError
 
-LOADERS = {"beir": "retrievers.loaders.beir:load", "stdlib": "retrievers.loaders.stdlib:load"}
+LOADERS = {
+    "beir": "retrievers.loaders.beir:load",
+    "files": "retrievers.loaders.files:load",
+    "kopub": "retrievers.loaders.kopub:load",
+    "msmarco": "retrievers.loaders.msmarco:load",
+    "stdlib": "retrievers.loaders.stdlib:load",
+    "synthetic": "retrievers.loaders.synthetic:load",
+    "trec": "retrievers.loaders.trec:load",
+    "vidore": "retrievers.loaders.vidore:load",
+}
 
 
 def load(name: str, /, **options: Any) -> Collection:
@@ -23,6 +32,8 @@ def load(name: str, /, **options: Any) -> Collection:
         CollectionError: what the loader found wrong with the data.
     """
     loader = _function(name)
+    if settings := _settings(loader):
+        return loader(_checked(name, settings, options))
     taken = signature(loader).parameters
     try:
         signature(loader).bind(**{key: value for key, value in options.items() if key in taken})
@@ -44,6 +55,8 @@ def options_class(name: str) -> type[BaseModel]:
         UnknownNameError: no such loader.
     """
     loader = _function(name)
+    if settings := _settings(loader):
+        return settings
     hints = get_type_hints(loader)
     fields: dict[str, Any] = {
         argument.name: (
@@ -54,6 +67,24 @@ def options_class(name: str) -> type[BaseModel]:
     }
     strict = ConfigDict(extra="forbid", protected_namespaces=(), arbitrary_types_allowed=True)
     return create_model(f"{name} options", __config__=strict, **fields)
+
+
+def _settings(loader: Callable[..., Collection]) -> type[BaseModel] | None:
+    """The class at the top of the loader's module, if its one argument is such."""
+    first = next(iter(signature(loader).parameters), "")
+    kind = get_type_hints(loader).get(first)
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+
+
+def _checked(name: str, settings: type[BaseModel], options: dict[str, Any]) -> BaseModel:
+    try:
+        return settings.model_validate(options)
+    except ValidationError as error:
+        faults = [(".".join(map(str, f["loc"])), f["msg"]) for f in error.errors(include_url=False)]
+        said = "; ".join(f"{place}: {message}" if place else message for place, message in faults)
+        raise UnknownNameError(
+            f"loader {name!r}: {said}; it takes: {', '.join(settings.model_fields)}"
+        ) from error
 
 
 def _function(name: str) -> Callable[..., Collection]:

@@ -8,28 +8,35 @@
 `title` and `metadata` may be missing or null, the JSON files may end in .gz. Of a query's metadata,
 `origin`, `source` and `reference` become fields of `Query`. A folder with the corpus alone is a
 collection without splits. Layout: https://github.com/beir-cellar/beir/wiki/Load-your-custom-dataset
+
+On the hub the corpus and the queries may also be Parquet files of these columns, corpus/corpus-*
+and queries/queries-*, and the judgements a data set of their own, such as BeIR/scifact-qrels.
 """
 
 import json
-from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from retrievers.collection import Collection, Query
-from retrievers.documents import build_table
-from retrievers.identity import CollectionError, MissingFileError, Where, index_ids, nfc
+from retrievers.identity import (
+    CollectionError,
+    EmptyCollectionError,
+    MissingFileError,
+    index_ids,
+    nfc,
+)
 from retrievers.loaders.beir_write import write
+from retrievers.loaders.hub import data_files, dataset_folder, short_name
 from retrievers.loaders.lines import (
     id_field,
-    json_objects,
     judgements,
     open_lines,
     optional_field,
     text_field,
 )
+from retrievers.loaders.rows import read_rows, whole
+from retrievers.loaders.storing import places, store
 from retrievers.qrels import SOURCE, Qrels
 
 __all__ = ["load", "write"]
@@ -37,8 +44,19 @@ __all__ = ["load", "write"]
 QUERY_FIELDS = ("origin", "source", "reference")
 
 
-def load(folder: str | Path, name: str | None = None) -> Collection:
-    """Load a folder. name: the collection's, by default the folder's.
+def load(
+    folder: str | Path,
+    name: str | None = None,
+    qrels: str | Path | None = None,
+    revision: str | None = None,
+) -> Collection:
+    """Load a folder.
+
+    Args:
+        folder: the folder, or hub:OWNER/NAME.
+        name: the collection's, by default the folder's.
+        qrels: folder with SPLIT.tsv, or hub:OWNER/NAME; by default the folder's own qrels/.
+        revision: of the hub's.
 
     Judgements of documents that are not in the corpus stay in the qrels and are listed in
     `dangling`; queries that no split judges are counted in `left_out`.
@@ -48,34 +66,37 @@ def load(folder: str | Path, name: str | None = None) -> Collection:
         EmptyCollectionError: a file that holds nothing.
         CollectionError: a malformed line; the message holds the file, the line and the fix.
     """
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise MissingFileError(f"{folder} is no folder; give the one that holds corpus.jsonl")
-    corpus = _find(folder, "corpus.jsonl")
-    if corpus is None:
-        raise MissingFileError(f"{folder / 'corpus.jsonl'} (or .gz) is missing; add the documents")
-    documents, where = _documents(corpus)
-    queries = _queries(_find(folder, "queries.jsonl"))
-    qrels = _splits(folder, queries)
-    return Collection(name or folder.resolve().name, documents, queries, qrels, where=where)
+    place = dataset_folder(folder, revision)
+    corpus = _find(place, "corpus")
+    if not corpus:
+        raise MissingFileError(f"{place / 'corpus.jsonl'} (or .gz) is missing; add the documents")
+    table, _ = store(corpus, {"layout": "beir"}, lambda _: _documents(corpus))
+    queries = _queries(_find(place, "queries"))
+    judged = dataset_folder(qrels, None) if qrels is not None else place / "qrels"
+    splits = _splits(judged, place / "queries.jsonl", queries)
+    return Collection(name or short_name(folder), table, queries, splits, where=places(table))
 
 
-def _find(folder: Path, name: str) -> Path | None:
+def _find(folder: Path, what: str) -> list[Path]:
+    name = f"{what}.jsonl"
     found = [path for path in (folder / name, folder / f"{name}.gz") if path.exists()]
     if len(found) > 1:
         raise CollectionError(f"{found[0]} and {found[1]} are both there; remove one of them")
-    return found[0] if found else None
+    return found or (data_files(folder, what, what) if (folder / what).is_dir() else [])
 
 
-def _documents(path: Path) -> tuple[pa.Table, Where]:
-    numbers = array("Q")
+def _rows(files: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
+    place = None
+    for path in files:
+        for place, row in read_rows(path):
+            yield place, whole(row)
+    if place is None:
+        raise EmptyCollectionError(f"{files[0]} is empty; it wants one JSON object a line")
 
-    def rows() -> Iterator[dict[str, str | None]]:
-        for number, row in json_objects(open_lines(path), str(path)):
-            numbers.append(number)
-            yield _document(row, f"{path}:{number}")
 
-    return build_table(rows(), extra=["metadata"]), lambda row: f"{path}:{numbers[row]}"
+def _documents(files: list[Path]) -> Iterator[dict[str, str | None]]:
+    for place, row in _rows(files):
+        yield _document(row, place)
 
 
 def _document(row: dict[str, Any], where: str) -> dict[str, str | None]:
@@ -85,6 +106,7 @@ def _document(row: dict[str, Any], where: str) -> dict[str, str | None]:
         "title": optional_field(row, "title", where),
         "text": text_field(row, "text", where),
         "metadata": json.dumps(metadata) if metadata else None,
+        "place": where,
     }
 
 
@@ -97,15 +119,12 @@ def _metadata(row: dict[str, Any], where: str) -> dict[str, Any]:
     return dict(metadata)
 
 
-def _queries(path: Path | None) -> list[Query]:
-    if path is None:
+def _queries(files: list[Path]) -> list[Query]:
+    if not files:
         return []
-    places, queries = [], []
-    for number, row in json_objects(open_lines(path), str(path)):
-        places.append(f"{path}:{number}")
-        queries.append(_query(row, places[-1]))
-    index_ids((query.id for query in queries), "query", lambda row: places[row])
-    return queries
+    found = [(place, _query(row, place)) for place, row in _rows(files)]
+    index_ids((query.id for _, query in found), "query", lambda row: found[row][0])
+    return [query for _, query in found]
 
 
 def _query(row: dict[str, Any], where: str) -> Query:
@@ -120,11 +139,11 @@ def _query(row: dict[str, Any], where: str) -> Query:
         raise CollectionError(f"{where}: {error}") from error
 
 
-def _splits(folder: Path, queries: list[Query]) -> dict[str, dict[str, Qrels]]:
+def _splits(folder: Path, asked: Path, queries: list[Query]) -> dict[str, dict[str, Qrels]]:
     # "test.tsv" comes before "test.graded.tsv", which judges the same queries.
-    paths = sorted((folder / "qrels").glob("*.tsv"), key=lambda path: path.stem.split("."))
+    paths = sorted(folder.glob("*.tsv"), key=lambda path: path.stem.split("."))
     if paths and not queries:
-        raise MissingFileError(f"{folder / 'queries.jsonl'} is missing, but {paths[0]} judges them")
+        raise MissingFileError(f"{asked} is missing, but {paths[0]} judges them")
     known = {nfc(query.id) for query in queries}
     splits: dict[str, dict[str, Qrels]] = {}
     for path in paths:

@@ -177,12 +177,17 @@ def _judgement(text: str, where: str) -> tuple[str, str, float]:
         raise CollectionError(f"{where}: {text[:80]!r} has not the {_WANTED}; correct the line")
     for identity in columns[:2]:
         check_id(identity, where)
+    return nfc(columns[0]), nfc(columns[1]), number(columns[2], where)
+
+
+def number(text: str, where: str) -> float:
+    """A grade. where: "file:line". Raises CollectionError for what is no finite number."""
     # float alone would also read "1_0" and digits of other scripts, which other readers do not.
-    score = columns[2].strip()
+    score = text.strip()
     grade = float(score) if _NUMBER.fullmatch(score) else nan
     if not isfinite(grade):
         raise CollectionError(
-            f"{where}: score {columns[2]!r} is not a finite number in plain digits; write the "
+            f"{where}: score {text!r} is not a finite number in plain digits; write the "
             "grade, as in 1 or 0.5"
         )
-    return nfc(columns[0]), nfc(columns[1]), grade
+    return grade

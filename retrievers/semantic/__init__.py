@@ -1,13 +1,14 @@
 """Search by meaning: texts and queries become vectors, the nearest ones are found.
 
-- `retriever`: the settings and the backend;
+- `settings`: of the backend;
+- `retriever`: the backend;
 - `encoder`: the sentence-transformers model;
-- `chunks`: long texts → overlapping pieces;
 - `vectors`: documents → vectors on disk, built in shards that survive a kill;
 - `scoring`: similarity of vectors, and the bound of its rounding error;
 - `exact` and `hnsw`: which vectors are nearest.
 """
 
-from retrievers.semantic.retriever import SemanticRetriever, SemanticSettings
+from retrievers.semantic.retriever import SemanticRetriever
+from retrievers.semantic.settings import SemanticSettings
 
 __all__ = ["SemanticRetriever", "SemanticSettings"]

@@ -3,8 +3,6 @@
 Transformer weights are read from safetensors only, unless `model_kwargs` says otherwise.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, Protocol, cast
@@ -12,10 +10,11 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from retrievers.chunks import readable
 from retrievers.index import fingerprint
 from retrievers.models import ModelError, resolve
-from retrievers.semantic.chunks import readable
 from retrievers.semantic.scoring import Similarity
+from retrievers.weights import config_text, tokenizer_state, weights_digest
 
 PACKAGES = ("sentence-transformers", "transformers", "torch")
 # sentence-transformers takes the first of these that the model names for a document.
@@ -195,37 +194,12 @@ def _limit(model: Any) -> int | None:
 
 def _content(model: Any) -> str:
     """Hash of the weights, the modules around them and the tokenizer, wherever they came from."""
-    digest = hashlib.sha256()
-    for name, weights in sorted(model.state_dict().items()):
-        digest.update(f"{name} {weights.dtype} {tuple(weights.shape)}\n".encode())
-        digest.update(_bytes(weights))
     inner = model.transformers_model
-    config = inner.config.to_diff_dict() if inner is not None else {}
-    kept = {key: config[key] for key in config.keys() - {"_name_or_path", "transformers_version"}}
     return fingerprint(
         {
-            "weights": digest.hexdigest(),
+            "weights": weights_digest(model.state_dict()),
             "modules": str(model),
-            "config": json.dumps(kept, sort_keys=True, default=str),
-            "tokenizer": _tokenizer(model),
+            "config": config_text(inner.config) if inner is not None else "{}",
+            "tokenizer": tokenizer_state(getattr(model[0], "tokenizer", None)),
         }
     )
-
-
-def _bytes(weights: Any) -> memoryview:
-    import torch
-
-    plain = weights.detach().cpu().contiguous().flatten()
-    content: memoryview = plain.view(torch.uint8).numpy().data
-    return content
-
-
-def _tokenizer(model: Any) -> Any:
-    tokenizer = getattr(model[0], "tokenizer", None)
-    backend: Any = getattr(tokenizer, "backend_tokenizer", tokenizer)
-    if hasattr(backend, "to_str"):
-        # How the last texts were padded and cut is not part of it.
-        return json.loads(backend.to_str()) | {"padding": None, "truncation": None}
-    if hasattr(backend, "get_vocab"):
-        return backend.get_vocab()
-    return type(tokenizer).__name__

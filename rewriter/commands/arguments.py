@@ -17,3 +17,11 @@ def count(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise ArgumentTypeError(f"{text!r} is not a whole number from 0 on; give one such as 2")
     return int(text)
+
+
+def names(text: str) -> list[str]:
+    """Names apart by commas."""
+    found = [name.strip() for name in text.split(",")]
+    if not all(found):
+        raise ArgumentTypeError(f"{text!r} has an empty name; write names apart by commas: a,b")
+    return found

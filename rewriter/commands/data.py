@@ -2,13 +2,17 @@
 
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from pathlib import Path
+from typing import Any
 
 from retrievers.loaders import LOADERS
 from rewriter.commands.arguments import count, path
 
+NEAR = 0.8
 EXAMPLES = """\
 rlqr data inspect --config configs/demo.yaml
 rlqr data inspect --loader stdlib
+rlqr data inspect data/scifact
 rlqr data inspect --loader beir --folder data/scifact
 """
 
@@ -24,6 +28,13 @@ def configure(parser: ArgumentParser) -> None:
         allow_abbrev=False,
     )
     source = inspect.add_mutually_exclusive_group(required=True)
+    source.add_argument(
+        "directory",
+        nargs="?",
+        type=path,
+        metavar="DIR",
+        help="a folder; the loader is guessed from what lies there, and named",
+    )
     source.add_argument("--config", type=path, metavar="FILE", help="that of a configuration")
     source.add_argument("--loader", choices=sorted(LOADERS), help="a collection without one")
     inspect.add_argument(
@@ -44,20 +55,40 @@ def configure(parser: ArgumentParser) -> None:
 def run(options: Namespace) -> None:
     """Write the report."""
     from retrievers.inspection import inspect
-    from retrievers.loaders import load
-    from rewriter.config import load as load_config
-    from rewriter.config.collection import open_collection
 
-    threshold = options.near_duplicates
+    collection, threshold, said = _opened(options)
+    if options.near_duplicates is not None:
+        threshold = options.near_duplicates
+    sys.stdout.write(f"{said}{inspect(collection, threshold, options.samples)}\n")
+
+
+def _opened(options: Namespace) -> tuple[Any, float, str]:
+    """The collection, from which similarity documents are near-duplicates, and how it was read."""
+    from retrievers.loaders import load
+
+    given = {"folder": options.folder} if options.folder is not None else {}
     if options.config:
-        overrides = (
-            [f"--collection.options.folder={options.folder}"] if options.folder is not None else []
+        from rewriter.config import load as load_config
+        from rewriter.config.collection import open_collection
+
+        config = load_config(
+            options.config, [f"--collection.options.{key}={value}" for key, value in given.items()]
         )
-        config = load_config(options.config, overrides)
-        collection = open_collection(config)
-        threshold = config.collection.near_duplicates if threshold is None else threshold
-    else:
-        given = {"folder": options.folder} if options.folder is not None else {}
-        collection = load(options.loader, **given)
-    report = inspect(collection, 0.8 if threshold is None else threshold, options.samples)
-    sys.stdout.write(report + "\n")
+        return open_collection(config), config.collection.near_duplicates, ""
+    if options.loader:
+        return load(options.loader, **given), NEAR, ""
+    from retrievers.loaders.guess import guess
+
+    found = guess(Path(options.directory))
+    shown = ", ".join(f"{key}: {_shown(value)}" for key, value in found.options.items() if value)
+    said = f"read by the loader {found.loader!r} ({found.reason}), options {{{shown}}}\n"
+    return load(found.loader, **found.options), NEAR, said
+
+
+def _shown(value: Any) -> str:
+    """As it is written in a configuration."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {_shown(one)}' for key, one in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_shown, value))}]"
+    return str(value)

@@ -34,6 +34,9 @@ def configure(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--base", metavar="MODEL", help="where the base model is, if it moved")
     parser.add_argument(
+        "--backend", metavar="NAME", help="what reads the rewrites, if the prompt depends on it"
+    )
+    parser.add_argument(
         "--json",
         action="store_true",
         help="one object a line: query, rewrite (null if it failed), search_text, failure",
@@ -49,7 +52,8 @@ def run(options: Namespace) -> None:
     queries = iter(options.queries) if options.queries else _lines()
     failed = count = 0
     while batch := list(islice(queries, rewriter.decoding.batch_size)):
-        for query, made in zip(batch, rewriter.rewrites(batch), strict=True):
+        made_of = zip(batch, rewriter.rewrites(batch, options.backend), strict=True)
+        for query, made in made_of:
             sys.stdout.write(_line(rewriter, query, made, options.json) + "\n")
             failed += made.failure not in {None, BLANK}  # of a blank one nothing was asked
         sys.stdout.flush()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from rewriter.config.evaluation import EvaluationSettings
 from rewriter.config.faults import explain
 from rewriter.config.overrides import apply, pairs
 from rewriter.config.places import Places
@@ -18,7 +19,6 @@ from rewriter.config.sections import (
     AlarmSettings,
     CollectionSettings,
     Config,
-    EvaluationSettings,
     ModelSettings,
 )
 from rewriter.yaml_source import ConfigError, Source

@@ -5,6 +5,8 @@ from typing import Any, get_args
 
 from retrievers.collection import Collection
 from retrievers.loaders import load, options_class
+from retrievers.loaders.hub import HUB
+from retrievers.source import SourceSettings
 from rewriter.config.sections import Config
 from rewriter.yaml_source import ConfigError
 
@@ -16,13 +18,22 @@ def open_collection(config: Config) -> Collection:
         ConfigError: a file or folder that the loader's options name is not there.
         retrievers.identity.CollectionError: what is wrong with the data; names file and line.
     """
-    settings = config.collection
-    options = options_class(settings.loader).model_validate(settings.options)
+    return open_source(config, config.collection, "collection")
+
+
+def open_source(config: Config, source: SourceSettings, key: str) -> Collection:
+    """Load any collection that the configuration names. key: where it stands, for messages.
+
+    Raises:
+        As `open_collection`.
+    """
+    options = options_class(source.loader).model_validate(source.options)
     given = {name: getattr(options, name) for name in options.model_fields_set}
     for name, value in given.items():
-        if _is_path(type(options).model_fields[name].annotation) and value is not None:
-            _check_exists(config.where(f"collection.options.{name}"), value)
-    return load(settings.loader, **given)
+        named = _is_path(type(options).model_fields[name].annotation) and value is not None
+        if named and not str(value).startswith(HUB):
+            _check_exists(config.where(f"{key}.options.{name}"), value)
+    return load(source.loader, **given)
 
 
 def _check_exists(where: str, given: str | Path) -> None:

@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Mapping
+from types import NoneType
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -139,6 +140,12 @@ def _annotation(location: Location, model: Any, values: Mapping[str, Any]) -> An
         return settings_class(location[1]) if location[1] in RETRIEVERS else None
     if isinstance(model, type) and issubclass(model, BaseModel):
         field = model.model_fields.get(location[-1])
-        return field.annotation if field else None
+        return _without_none(field.annotation) if field else None
     # dict[str, X] and tuple[X, ...]: the type of the items
     return next((one for one in get_args(model) if one not in (str, ...)), None)
+
+
+def _without_none(annotation: Any) -> Any:
+    """`X` of `X | None`."""
+    kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
+    return kinds[0] if NoneType in get_args(annotation) and len(kinds) == 1 else annotation

@@ -10,23 +10,22 @@ from pydantic import (
     Field,
     PrivateAttr,
     ValidationError,
-    ValidationInfo,
     field_validator,
     model_validator,
 )
 
 from retrievers import RETRIEVERS, part_names, settings_class
-from retrievers.loaders import LOADERS, options_class
 from retrievers.models import PACKAGE
+from retrievers.source import SourceSettings
 from rewards.metrics import Measure
 from rewards.settings import RewardSettings
+from rewriter.config.evaluation import EvaluationSettings
 from rewriter.config.faults import below, refusal
 from rewriter.config.places import Places
+from rewriter.config.warm_start import WarmStartSettings
 from rewriter.prompt import PromptSettings
-from rewriter.systems import SYSTEMS
+from rewriter.synthesis.settings import SynthesisSettings
 from rewriter.yaml_source import dump
-
-UNTRAINED = "untrained"  # the system that is the base model itself
 
 
 class Section(BaseModel):
@@ -35,38 +34,29 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
 
-class CollectionSettings(Section):
+class CollectionSettings(SourceSettings):
     """What is searched, and which of its splits are used for what.
 
     Attributes:
-        loader: a key of `retrievers.loaders.LOADERS`.
-        options: the loader's own arguments, for example `folder`.
         train, validation, test: names of the splits.
         near_duplicates: similarity (Jaccard, three-word runs) from which documents judged in
             different splits are reported before training.
+        primary, subset, drop_query_id: how results are reported, see `Conventions` in
+            retrievers/conventions.py; None takes what the collection declares.
     """
 
-    loader: str = "stdlib"
-    options: dict[str, Any] = Field(default={}, validate_default=True)
     train: str = "train"
     validation: str = "validation"
     test: str = "test"
     near_duplicates: float = Field(default=0.8, gt=0, le=1)
+    primary: str | None = None
+    subset: str | None = None
+    drop_query_id: bool | None = None
 
-    @field_validator("loader")
+    @field_validator("primary")
     @classmethod
-    def _known(cls, name: str) -> str:
-        if name not in LOADERS:
-            raise ValueError(f"no loader {name!r}; there are: {', '.join(sorted(LOADERS))}")
-        return name
-
-    @field_validator("options")
-    @classmethod
-    def _taken(cls, options: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-        """What the loader takes; whether a file is there is asked when it is opened."""
-        if "loader" in info.data:
-            options_class(info.data["loader"]).model_validate(options)
-        return options
+    def _parsed(cls, primary: str | None) -> str | None:
+        return None if primary is None else str(Measure.parse(primary))
 
     @model_validator(mode="after")
     def _apart(self) -> "CollectionSettings":
@@ -118,46 +108,6 @@ class ModelSettings(Section):
         return name
 
 
-class EvaluationSettings(Section):
-    """Held-out evaluation, during training and at its end.
-
-    Attributes:
-        every: steps between two evaluations on the validation split.
-        patience: evaluations without a better NDCG@3 after which training stops; None: never.
-        batch_size: prompts generated at once.
-        max_new_tokens: longest rewrite; None takes `trainer.max_completion_length`.
-        measures: what is reported; NDCG@3 always is.
-        depth: hits kept in a record, and the depth of measures without a cut.
-        systems: what stands beside the trained rewriter in the final table; "raw", which the
-            others are compared with, always does.
-        bootstrap_samples: resamples behind every 95% interval.
-    """
-
-    every: int = Field(default=20, ge=1)
-    patience: int | None = Field(default=None, ge=1)
-    batch_size: int = Field(default=16, ge=1)
-    max_new_tokens: int | None = Field(default=None, ge=1)
-    measures: tuple[str, ...] = ("ndcg@3", "mrr@10", "recall@10")
-    depth: int = Field(default=10, ge=1)
-    systems: tuple[str, ...] = (*SYSTEMS, UNTRAINED)
-    bootstrap_samples: int = Field(default=10_000, ge=100)
-
-    @field_validator("measures")
-    @classmethod
-    def _parsed(cls, measures: tuple[str, ...]) -> tuple[str, ...]:
-        names = [str(Measure.parse(measure)) for measure in measures]
-        return tuple(dict.fromkeys(("ndcg@3", *names)))
-
-    @field_validator("systems")
-    @classmethod
-    def _known(cls, systems: tuple[str, ...]) -> tuple[str, ...]:
-        allowed = (*SYSTEMS, UNTRAINED)
-        for system in systems:
-            if system not in allowed:
-                raise ValueError(f"no system {system!r}; there are: {', '.join(allowed)}")
-        return tuple(dict.fromkeys(("raw", *systems)))
-
-
 class AlarmSettings(Section):
     """When the run warns. Each is a share or a count of one step's completions.
 
@@ -185,6 +135,10 @@ class Config(Section):
         index_dir: where indexes are kept, a folder a backend; None: in memory.
         threads: CPU threads of each process; None: its share of the cores. `accelerate launch`
             would leave it one.
+        sampling: which prompts are drawn: "uniform", or "informative", which draws those less often
+            whose last group taught nothing; see rewriter/informative.py.
+        warm_start: a short supervised pass before the first step; off unless it is set.
+        synthesis: how `rlqr synth` writes queries; None where they are there already.
     """
 
     output: str = "runs/default"
@@ -197,6 +151,9 @@ class Config(Section):
     reward: RewardSettings
     evaluation: EvaluationSettings = EvaluationSettings()
     alarms: AlarmSettings = AlarmSettings()
+    sampling: Literal["uniform", "informative"] = "uniform"
+    warm_start: WarmStartSettings = WarmStartSettings()
+    synthesis: SynthesisSettings | None = None
     trainer: dict[str, Any] = {}
     lora: dict[str, Any] = {}
 

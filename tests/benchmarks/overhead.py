@@ -120,13 +120,14 @@ def _bare(config: Config) -> None:
     from trl import GRPOTrainer
 
     from retrievers.models import resolve
-    from rewriter.cpu_scoring import score_completions_only
+    from rewriter.cpu_head import score_completions_only
     from rewriter.trainer_options import grpo_config, lora_config
+    from rewriter.trainer_setup import lighten
     from rewriter.training_data import load_data
 
     if config.threads is not None:
         torch.set_num_threads(config.threads)
-    score_completions_only()  # what we save there is not to hide what the rest costs
+    score_completions_only()  # what we save in the model is not to hide what the rest costs
     trainer = GRPOTrainer(
         model=resolve(config.model.name),
         reward_funcs=_constant,
@@ -134,6 +135,7 @@ def _bare(config: Config) -> None:
         train_dataset=Dataset.from_list(load_data(config).rows),
         peft_config=lora_config(config),
     )
+    lighten(trainer)
     trainer.add_callback(_clock(Path(config.output)))
     trainer.train()
 

@@ -1,0 +1,57 @@
+"""The file of conflicts between two annotators: written to be settled, read when it is.
+
+query-id, corpus-id, first, second, settled     with that header, apart by tabs
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from retrievers.identity import CollectionError, nfc
+from retrievers.loaders.judgements import read_qrels
+from retrievers.loaders.lines import check_id, number, open_lines
+from retrievers.qrels import Qrels
+
+COLUMNS = ("query-id", "corpus-id", "first", "second", "settled")
+
+
+def write_conflicts(
+    conflicts: Iterable[tuple[str, str, float | None, float | None]], path: Path
+) -> None:
+    """Write (query, document, first's grade, second's grade); a grade that is None is left blank.
+
+    Raises:
+        CollectionError: an id holds a tab or another control character.
+    """
+    rows = ["\t".join(COLUMNS)]
+    for query, document, first, second in conflicts:
+        for identity in (query, document):
+            check_id(identity, "conflicts")
+        grades = ("" if grade is None else f"{grade:g}" for grade in (first, second))
+        rows.append("\t".join((query, document, *grades, "")))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8", newline="\n")
+
+
+def read_settled(path: str | Path) -> Qrels:
+    """Grades of a filled-in file of conflicts, rows that are still blank left out; or judgements.
+
+    Raises:
+        MissingFileError, EmptyCollectionError: as `read_qrels`.
+        CollectionError: a malformed line; names file and line.
+    """
+    path = Path(path)
+    rows = list(open_lines(path)) if path.is_file() else []
+    if not rows or tuple(rows[0][1].split("\t")) != COLUMNS:
+        return read_qrels(path)
+    settled: Qrels = {}
+    for line, text in rows[1:]:
+        columns = text.split("\t")
+        if len(columns) != len(COLUMNS):
+            raise CollectionError(
+                f"{path}:{line}: {text[:80]!r} has {len(columns)} columns, wanted "
+                f"{len(COLUMNS)}: {', '.join(COLUMNS)}"
+            )
+        if columns[-1].strip():
+            grade = number(columns[-1], f"{path}:{line}")
+            settled.setdefault(nfc(columns[0]), {})[nfc(columns[1])] = grade
+    return settled

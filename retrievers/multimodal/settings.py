@@ -1,0 +1,58 @@
+"""Settings of the multimodal backend."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from retrievers.pages.page import PageSettings
+from retrievers.semantic.stored import DType
+
+
+class MultimodalSettings(BaseModel):
+    """The model, the pages it reads, and how their vectors are kept and searched.
+
+    Attributes:
+        model: of a family of colpali-engine, or a peft adapter of one: a hub id, a folder,
+            `package:NAME`, or `bundled:page-reader`, which is small and reads rendered text.
+        revision: of a hub id.
+        model_kwargs: further arguments of the weights' `from_pretrained` (`quantization_config`).
+        device: the model runs on; None: an accelerator if there is one, else the CPU.
+        model_dtype: of the weights; "auto" is bfloat16 on a GPU that computes in it, else float32.
+        batch_size: pages, or queries, encoded at once.
+        max_image_tokens: vectors that the image of a page becomes at most; it is scaled down to
+            that. None: as many as the model's own processor allows.
+        pages: where page images come from, their resolution, how text is rendered.
+        unit: what is found: a "document", by its best page; or a "page", whose id is
+            `DOCUMENT#page-NUMBER`, the first being 1.
+        scoring: "maxsim" is late interaction: the sum, over the query's vectors, of the largest
+            product with a vector of the page. "pooled" compares one mean vector of the query with
+            one of the page.
+        candidates: share of the pages, those with the best pooled score, to which late interaction
+            is confined; None: all pages.
+        dtype: of the vectors in the index; scores are float32 in any case.
+        block_vectors: vectors of pages scored at once at most, whatever the number of pages.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+    model: str = "bundled:page-reader"
+    revision: str | None = None
+    model_kwargs: dict[str, Any] = {}
+    device: str | None = None
+    model_dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    batch_size: int = Field(default=8, ge=1)
+    max_image_tokens: int | None = Field(default=None, ge=1)
+    pages: PageSettings = PageSettings()
+    unit: Literal["document", "page"] = "document"
+    scoring: Literal["maxsim", "pooled"] = "maxsim"
+    candidates: float | None = Field(default=None, gt=0, lt=1)
+    dtype: DType = "float16"
+    block_vectors: int = Field(default=4096, ge=64)
+
+    @model_validator(mode="after")
+    def _fits(self) -> "MultimodalSettings":
+        if self.scoring == "pooled" and self.candidates is not None:
+            raise ValueError(
+                "candidates confine late interaction, and scoring 'pooled' has none; leave it out"
+            )
+        return self

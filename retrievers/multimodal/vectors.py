@@ -1,0 +1,243 @@
+"""Pages → vectors, in shards that survive a kill."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrievers.base import Documents
+from retrievers.index import IndexWriter
+from retrievers.multimodal.encoder import PageEncoder
+from retrievers.multimodal.pooled import pooled_pages
+from retrievers.multimodal.stored import PageVectors
+from retrievers.pages.page import Page
+from retrievers.pages.sources import PageSource
+from retrievers.semantic.stored import STORED, DType, as_float32, as_stored
+from retrievers.semantic.vectors import VectorError
+from retrievers.shards import open_or_remake
+from retrievers.terms import EmptyCorpusError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+SHARD = 32  # documents: what a kill can cost
+WINDOW = 8  # batches of images held at once, to put those of one size together
+COUNTS = ("documents", "blank", "pages", "blank_pages", "failed_pages")
+
+Batch = tuple[int, list[Iterable[Page]]]  # position of the first document, the pages of each
+
+
+@dataclass(frozen=True)
+class _Shard:
+    """The pages of a few documents; `about` as in `PageVectors`.
+
+    `arrays`: values (V, D); lengths, owners, numbers and digests of the images, (P,).
+    """
+
+    arrays: Mapping[str, NDArray[Any]]
+    about: Mapping[str, Any]
+
+    NAMES = ("values", "lengths", "owners", "numbers", "digests")
+
+
+class PageVectorBuilder:
+    """Encodes the pages of a collection.
+
+    Args:
+        documents: the collection.
+        source: its pages.
+        encoder: the model.
+        dtype: of what is stored.
+    """
+
+    def __init__(
+        self, documents: Documents, source: PageSource, encoder: PageEncoder, dtype: DType
+    ) -> None:
+        self._ids = documents.ids
+        self._source = source
+        self._encoder = encoder
+        self._dtype = dtype
+
+    def in_memory(self) -> PageVectors:
+        """Encode everything, keep nothing on the disk."""
+        with self._bar() as bar:
+            shards = [self._encoded(batch, bar) for batch in self._batches()]
+        about = self._summed(shards)
+        return self._joined(shards, about, np.empty(self._shape(shards), STORED[self._dtype]))
+
+    def write(self, writer: IndexWriter, folder: Path, parts: Mapping[str, Any]) -> None:
+        """Encode what is not encoded yet, then write the arrays of `PageVectors`.
+
+        Args:
+            writer: of the index.
+            folder: where finished shards are kept until then.
+            parts: what the vectors depend on; a shard made of anything else is made again.
+        """
+        with self._bar() as bar:
+            shards = list(self._shards(folder, parts, bar))
+        writer.about.update(self._summed(shards))
+        values = np.lib.format.open_memmap(
+            writer.path / "values.npy",
+            mode="w+",
+            dtype=STORED[self._dtype],
+            shape=self._shape(shards),
+        )
+        made = self._joined(shards, writer.about, values)
+        values.flush()
+        for name in PageVectors.DERIVED:
+            writer.array(name, getattr(made, name))
+
+    def _shards(self, folder: Path, parts: Mapping[str, Any], bar: Any) -> Iterator[_Shard]:
+        for batch in self._batches():
+            first, documents = batch
+            asked = {**parts, "first": first, "count": len(documents)}
+
+            def fill(writer: IndexWriter, batch: Batch = batch) -> None:
+                made = self._encoded(batch, bar)
+                for name, values in made.arrays.items():
+                    writer.array(name, values)
+                writer.about.update(made.about)
+
+            shard = open_or_remake(folder / f"{first:012d}", "pages", asked, fill)
+            bar.update(first + len(documents) - bar.n)
+            yield _Shard({name: shard.array(name) for name in _Shard.NAMES}, shard.about)
+
+    def _batches(self) -> Iterator[Batch]:
+        documents = self._source.documents()
+        first = 0
+        while batch := list(islice(documents, SHARD)):
+            yield first, batch
+            first += len(batch)
+
+    def _encoded(self, batch: Batch, bar: Any) -> _Shard:
+        self._source.missing.clear()
+        counts = dict.fromkeys(COUNTS, 0)
+        pages: list[tuple[int, int, int]] = []  # owner, number, digest
+        found: list[NDArray[Any]] = []
+        stream = _visible(batch, counts, pages, bar)
+        while window := list(islice(stream, WINDOW * self._encoder.batch_size)):
+            found += self._vectors(window, pages[-len(window) :])
+        nothing = np.empty((0, self._encoder.dimension), dtype=STORED[self._dtype])
+        values = np.concatenate([nothing, *found])
+        lengths = np.linalg.norm(as_float32(values, self._dtype), axis=1)
+        about = counts | {
+            "longest": float(lengths.max(initial=0.0)),
+            "missing": "".join(sorted(self._source.missing)),
+        }
+        owners, numbers, digests = zip(*pages, strict=True) if pages else ((), (), ())
+        arrays: dict[str, NDArray[Any]] = {
+            "values": values,
+            "lengths": np.array([len(part) for part in found], dtype=np.int64),
+            "owners": np.array(owners, dtype=np.int32),
+            "numbers": np.array(numbers, dtype=np.int32),
+            "digests": np.array(digests, dtype=np.uint64),
+        }
+        return _Shard(arrays, about)
+
+    def _vectors(
+        self, images: Sequence["Image"], pages: Sequence[tuple[int, int, int]]
+    ) -> list[NDArray[Any]]:
+        """The stored vectors of each image."""
+        # Images of about the same size together, so that little is padded; the largest first, so
+        # that it is known at once whether the memory is enough.
+        areas = [image.width * image.height for image in images]
+        order = sorted(range(len(images)), key=lambda place: -areas[place])
+        found: list[NDArray[Any]] = [np.empty(0)] * len(images)
+        step = self._encoder.batch_size
+        for start in range(0, len(order), step):
+            some = order[start : start + step]
+            encoded = self._encoder.pages([images[place] for place in some])
+            for place, vectors in zip(some, encoded, strict=True):
+                found[place] = as_stored(vectors, self._dtype)
+                self._refuse(found[place], *pages[place][:2])
+        return found
+
+    def _refuse(self, stored: NDArray[Any], owner: int, number: int) -> None:
+        if not np.isfinite(as_float32(stored, self._dtype)).all():
+            raise VectorError(
+                f"a vector of page {number} of document {self._ids[owner]!r} holds NaN, or numbers "
+                f"too large for {self._dtype}: look for NaN in the model, or choose another dtype, "
+                "or another model_dtype"
+            )
+
+    def _summed(self, shards: Sequence[_Shard]) -> dict[str, Any]:
+        summed = {name: sum(shard.about[name] for shard in shards) for name in COUNTS}
+        if summed["blank"] == summed["documents"]:
+            blank = f"all {summed['documents']} have no page, or blank ones only"
+            what = blank if shards else "it has none"
+            raise EmptyCorpusError(f"the collection has no document to find: {what}")
+        missing = set().union(*(shard.about["missing"] for shard in shards))
+        longest = max(shard.about["longest"] for shard in shards)
+        return {**summed, "longest": longest, "missing": "".join(sorted(missing))}
+
+    def _shape(self, shards: Sequence[_Shard]) -> tuple[int, int]:
+        return sum(len(shard.arrays["values"]) for shard in shards), self._encoder.dimension
+
+    def _joined(
+        self, shards: Sequence[_Shard], about: Mapping[str, Any], values: NDArray[Any]
+    ) -> PageVectors:
+        """All shards as one; `values` is the place for the vectors."""
+        joined = {
+            name: np.concatenate([shard.arrays[name] for shard in shards])
+            for name in _Shard.NAMES[1:]
+        }
+        offsets = np.concatenate([[0], np.cumsum(joined["lengths"])]).astype(np.int64)
+        written = 0
+        for shard in shards:
+            part = shard.arrays["values"]
+            values[written : written + len(part)] = part
+            written += len(part)
+        same = _first_equal(joined["digests"])
+        for page in np.flatnonzero(same != np.arange(len(same))).tolist():
+            # The last digits depend on what else was in a page's batch, and would decide ties.
+            source = same[page]
+            values[offsets[page] : offsets[page + 1]] = values[
+                offsets[source] : offsets[source + 1]
+            ]
+        pooled = pooled_pages(values, offsets, self._dtype)
+        owners, numbers = joined["owners"], joined["numbers"]
+        return PageVectors(values, offsets, owners, numbers, same, pooled, about)
+
+    def _bar(self) -> Any:
+        from tqdm import tqdm
+
+        # disable=None: shown on a terminal only, so that log files stay readable.
+        return tqdm(total=len(self._ids), desc="encoding", unit=" documents", disable=None)
+
+
+def _visible(
+    batch: Batch, counts: dict[str, int], pages: list[tuple[int, int, int]], bar: Any
+) -> Iterator["Image"]:
+    """Yield the images that show something, noting (owner, number, digest); count the rest."""
+    first, documents = batch
+    for owner, document in enumerate(documents, first):
+        before = len(pages)
+        for page in document:
+            counts["pages"] += 1
+            counts["failed_pages"] += page.failed
+            counts["blank_pages"] += page.blank
+            if page.image is not None:
+                pages.append((owner, page.number, _digest(page.image)))
+                yield page.image
+        counts["documents"] += 1
+        counts["blank"] += len(pages) == before
+        bar.update(1)
+
+
+def _digest(image: "Image") -> int:
+    """64 bits: of a million images two different ones are taken for equal once in 10^7 builds."""
+    digest = hashlib.blake2b(f"{image.mode} {image.size}".encode(), digest_size=8)
+    digest.update(image.tobytes())
+    return int.from_bytes(digest.digest())
+
+
+def _first_equal(digests: NDArray[np.uint64]) -> NDArray[np.int32]:
+    """(P,) position of the first page with each page's digest."""
+    _, first, group = np.unique(digests, return_index=True, return_inverse=True)
+    found: NDArray[np.int32] = first[group].astype(np.int32)
+    return found

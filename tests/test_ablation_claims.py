@@ -1,0 +1,211 @@
+"""Several workers over one folder: nothing is done twice at a time, and nothing is left undone."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from rewriter.ablation.claims import Claims
+from rewriter.ablation.process import Stopped, last_words, run_bound
+from rewriter.ablation.state import Outcome, State
+from tests import ablation_workers
+
+ROOT = Path(__file__).parent.parent
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _elsewhere(folder: Path, name: str = "a.1") -> Path:
+    """A claim of a process on another machine."""
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(json.dumps({"where": "another machine", "pid": 1, "started": "5"}))
+    return path
+
+
+def _until(holds: Callable[[], bool], seconds: float = 120.0) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_one_holds_it_until_it_is_released(tmp_path: Path) -> None:
+    ours, theirs = Claims(tmp_path), Claims(tmp_path)
+    claim = ours.claim("a")
+    assert claim is not None
+    assert (theirs.claim("a"), theirs.held("a"), theirs.held("b")) == (None, True, False)
+    other = theirs.claim("b")
+    assert other is not None
+    other.release()
+    claim.release()
+    again = theirs.claim("a")
+    assert again is not None
+    assert again.path.name == "a.2"
+    again.release()
+
+
+def test_a_name_that_begins_another_is_its_own(tmp_path: Path) -> None:
+    claim = Claims(tmp_path).claim("lexical.1f")
+    other = Claims(tmp_path).claim("lexical")
+    assert claim is not None
+    assert other is not None
+    claim.release()
+    other.release()
+
+
+def test_a_claim_from_elsewhere_is_stale_by_our_own_clock(tmp_path: Path) -> None:
+    path = _elsewhere(tmp_path)
+    os.utime(path, (0, 0))  # their clock may be decades off
+    clock = Clock()
+    claims = Claims(tmp_path, stale=90.0, clock=clock)
+    assert claims.claim("a") is None
+    clock.now = 89.0
+    assert claims.claim("a") is None
+    os.utime(path, (10, 10))  # it lives
+    clock.now = 95.0
+    assert claims.claim("a") is None
+    clock.now = 184.0
+    assert claims.claim("a") is None
+    clock.now = 186.0
+    taken = claims.claim("a")
+    assert taken is not None
+    taken.release()
+
+
+def test_a_claim_of_an_owner_killed_before_it_wrote_is_stale_in_time(tmp_path: Path) -> None:
+    (tmp_path / "a.1").touch()
+    clock = Clock()
+    claims = Claims(tmp_path, stale=90.0, clock=clock)
+    assert claims.claim("a") is None
+    clock.now = 91.0
+    taken = claims.claim("a")
+    assert taken is not None
+    taken.release()
+
+
+def test_a_process_that_is_gone_holds_nothing(tmp_path: Path) -> None:
+    code = "import sys; from pathlib import Path; from rewriter.ablation.claims import Claims\n"
+    code += "import os; Claims(Path(sys.argv[1])).claim('a'); os._exit(1)"
+    subprocess.run([sys.executable, "-c", code, tmp_path], cwd=ROOT, check=False)
+    assert (tmp_path / "a.1").is_file()
+    taken = Claims(tmp_path).claim("a")
+    assert taken is not None
+    taken.release()
+
+
+def test_an_owner_that_slept_notices_that_it_was_taken_over(tmp_path: Path) -> None:
+    claim = Claims(tmp_path, beat=0.02).claim("a")
+    assert claim is not None
+    assert not claim.lost.wait(0.1)
+    _elsewhere(tmp_path, "a.2")
+    assert claim.lost.wait(10)
+    claim.release()
+    assert "another machine" in (tmp_path / "a.2").read_text()  # theirs stays theirs
+    assert "released" not in (tmp_path / "a.1").read_text()
+
+
+def test_what_is_over_is_not_claimed(tmp_path: Path) -> None:
+    state = State(tmp_path)
+    one, other = ablation_workers.items(tmp_path, 2)
+    state.end(one, Outcome("done", one.evaluation))
+    assert state.claim(one) is None
+    state.end(other, Outcome("done", "of another grid"))
+    claim = state.claim(other)
+    assert claim is not None
+    claim.release()
+
+
+def test_three_workers_one_of_them_killed(tmp_path: Path) -> None:
+    def start(number: int, seconds: float) -> "subprocess.Popen[bytes]":
+        words = [tmp_path, number, seconds]
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.ablation_workers", *map(str, words)], cwd=ROOT
+        )
+
+    def lines() -> list[list[str]]:
+        log = tmp_path / "log"
+        return [line.split() for line in log.read_text().splitlines()] if log.is_file() else []
+
+    killed = start(0, 300.0)  # it will not end what it begins
+    _until(lambda: bool(lines()))
+    workers = [start(1, 0.2), start(2, 0.2)]
+    _until(lambda: len(lines()) > 3)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert [worker.wait(120) for worker in workers] == [0, 0]
+    begun = Counter(name for what, name, _ in lines() if what == "begin")
+    ended = Counter(name for what, name, _ in lines() if what == "end")
+    names = [item.name for item in ablation_workers.items(tmp_path)]
+    lost = lines()[0][1]
+    assert ended == dict.fromkeys(names, 1)
+    assert begun == dict.fromkeys(names, 1) | {lost: 2}
+    state = State(tmp_path / "state")
+    assert all(state.outcome(item) is not None for item in ablation_workers.items(tmp_path))
+
+
+BEATING = """
+import sys, time
+from pathlib import Path
+while True:
+    Path(sys.argv[1]).write_text(str(time.time()))
+    time.sleep(0.05)
+"""
+WORKER = """
+import sys
+from pathlib import Path
+from rewriter.ablation.process import run_bound
+beat, log = sys.argv[1:3]
+run_bound([sys.executable, "-c", sys.argv[3], beat], Path(log), lambda: False)
+"""
+
+
+def test_a_command_ends_with_its_worker(tmp_path: Path) -> None:
+    beat, log = tmp_path / "beat", tmp_path / "logs" / "log"
+    worker = subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(beat), str(log), BEATING], cwd=ROOT
+    )
+    _until(beat.is_file)
+    worker.kill()
+    worker.wait()
+
+    def still() -> bool:
+        before = beat.stat().st_mtime_ns
+        time.sleep(1.0)
+        return beat.stat().st_mtime_ns == before
+
+    _until(still)
+
+
+def test_exit_codes_and_last_words(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    code = "import sys; print('begun'); sys.stderr.write('error: no such model\\n'); sys.exit(2)"
+    assert run_bound([sys.executable, "-c", code], log, lambda: False) == 2
+    assert last_words(log) == "no such model"
+    kill = "import os; print('last', flush=True); os.kill(os.getpid(), 9)"
+    assert run_bound([sys.executable, "-c", kill], tmp_path / "other", lambda: False) == -9
+    assert last_words(tmp_path / "other") == "last"
+    assert last_words(tmp_path / "none") == ""
+
+
+def test_a_command_is_ended_on_request(tmp_path: Path) -> None:
+    beat = tmp_path / "beat"
+    try:
+        run_bound([sys.executable, "-c", BEATING, str(beat)], tmp_path / "log", beat.is_file)
+    except Stopped:
+        before = beat.stat().st_mtime_ns
+        time.sleep(0.5)
+        assert beat.stat().st_mtime_ns == before
+    else:
+        raise AssertionError("it ended by itself")
