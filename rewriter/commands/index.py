@@ -98,7 +98,8 @@ def _line(config: "Config", collection: "Documents", name: str, folder: Path, re
 
 
 def _more(counts: dict[str, int], overlap: float | None) -> Iterator[str]:
-    yield from (f"{count:,} {what}" for what, count in counts.items() if what != "documents")
+    shown = {what.replace("_", " "): count for what, count in counts.items()}
+    yield from (f"{count:,} {what}" for what, count in shown.items() if what != "documents")
     if overlap is not None:
         yield f"{overlap:.3f} overlap with exact search"
 

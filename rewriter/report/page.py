@@ -8,7 +8,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from rewriter.report import numbers, summary
+import rewriter.report.numbers as numbers
+import rewriter.report.summary as summary
 from rewriter.report.diagnostics import diagnostics
 from rewriter.report.faults import missing_extra
 from rewriter.report.gather import Source

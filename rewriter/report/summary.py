@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import rewriter.report.numbers as numbers
 from rewriter.evaluation import HEADLINE, Result, Summary
-from rewriter.report import numbers
 from rewriter.report.gather import Source
 
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+import rewriter.report.numbers as numbers
 from rewriter.evaluation import HEADLINE, Summary
-from rewriter.report import numbers
 from rewriter.report.gather import Source
 from rewriter.report.palette import LIGHT
 from rewriter.report.plots.drawing import Plot, axes, save, short

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from rewriter.report import numbers
+import rewriter.report.numbers as numbers
 from rewriter.report.gather import Source
 from rewriter.report.matrix import Matrix
 from rewriter.report.palette import LIGHT, heat
