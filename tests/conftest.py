@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 
 # Two processes with two spinning threads each are many times slower on two cores than with one.
@@ -12,6 +13,10 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import retrievers  # noqa: F401 - puts the torchvision guard in place before transformers
+
+# How long an example takes says more about a shared machine than about the code.
+hypothesis.settings.register_profile("rlqr", deadline=None)
+hypothesis.settings.load_profile("rlqr")
 
 LOGGERS = ("retrievers", "rewards", "rewriter")
 

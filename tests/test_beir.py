@@ -341,7 +341,7 @@ def collections(draw: st.DrawFn) -> Collection:
     return Collection.from_documents("toy", documents, queries, qrels)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(collections())
 def test_round_trip(collection: Collection) -> None:
     with TemporaryDirectory() as folder:

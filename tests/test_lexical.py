@@ -219,7 +219,7 @@ def test_same_ranking_and_scores_on_random_corpora(variant: str, seed: int) -> N
     assert any(hits for hits in one)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.lists(st.sampled_from("abcde"), max_size=6).map(" ".join), min_size=1, max_size=9),
     st.lists(st.sampled_from("abcdef"), max_size=6).map(" ".join),

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from rewriter.report.faults import ReportError
@@ -65,8 +65,9 @@ def documents(folder: Path) -> dict[str, Document]:
 def _image(folder: Path, name: Any, where: str) -> Path | None:
     if not name:
         return None
-    path = (folder / str(name)).resolve()
-    if not path.is_relative_to(folder.resolve()) or not path.is_file():
+    inside = PurePath(str(name))
+    path = folder / inside
+    if inside.is_absolute() or ".." in inside.parts or not path.is_file():
         raise ReportError(f'{where}: "image" {name!r} is no file inside of {folder}')
     return path
 
