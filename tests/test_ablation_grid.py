@@ -167,16 +167,16 @@ def test_shipped_grids(path: Path) -> None:
         lora_config(item.config)
         assert options.max_steps == (item.steps or 24)
         assert item.config.index_dir == "runs/ablations/indexes"
-    limit = 96 if path.stem == "one_for_all" else 24
+    limit = 72 if path.stem == "one_for_all" else 24
     assert max(item.steps or 0 for item in items) == limit
 
 
 def test_the_central_table_has_every_backend_and_two_seeds() -> None:
     grid = read_grid(next(path for path in GRIDS if path.stem == "backends"))
-    assert list(grid.axes["trained_on"]) == ["lexical", "semantic", "multimodal", "hybrid", "mixed"]
+    assert list(grid.axes["trained_on"]) == ["lexical", "semantic", "hybrid", "mixed"]
     assert grid.seeds == (1, 2)
     assert grid.matrices == (("trained_on", "evaluated_on"),)
-    assert grid.evaluate.backends == ("lexical", "semantic", "multimodal", "hybrid")
+    assert grid.evaluate.backends == ("lexical", "semantic", "hybrid")
 
 
 def test_one_for_all_has_as_many_steps_as_the_others_together() -> None:
@@ -186,7 +186,7 @@ def test_one_for_all_has_as_many_steps_as_the_others_together() -> None:
         for item in plan(read_grid(path), path, Path("out"))
         if item.trains
     }
-    others = sum(steps.pop((name, "1")) or 0 for name in ("lexical", "semantic", "multimodal"))
+    others = sum(steps.pop((name, "1")) or 0 for name in ("lexical", "semantic"))
     assert others + (steps[("hybrid", "1")] or 0) == steps[("one_for_all", "1")]
 
 
@@ -196,7 +196,7 @@ def test_its_other_runs_are_those_of_the_central_table() -> None:
         path = next(path for path in GRIDS if path.stem == stem)
         items = plan(read_grid(path), path, Path("out"))
         made[stem] = {item.fingerprint for item in items if item.trains}
-    assert len(made["backends"] & made["one_for_all"]) == 8  # 4 × 2
+    assert len(made["backends"] & made["one_for_all"]) == 6  # 3 × 2
 
 
 def _measured(folder: Path, *times: float, **trainer: Any) -> None:
