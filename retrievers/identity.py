@@ -49,8 +49,14 @@ def index_ids(ids: Iterable[Any], what: str, where: Where = row_number) -> dict[
         DuplicateIdError: two ids are equal, or become equal in form NFC.
         CollectionError: an id is no text or empty.
     """
+    listed = list(ids)
     positions: dict[str, int] = {}
-    for row, identity in enumerate(ids):
+    if _are_plain(listed):
+        positions = dict(zip(listed, range(len(listed)), strict=True))
+        if len(positions) == len(listed):
+            return positions
+        positions = {}  # an id is there twice: find out where
+    for row, identity in enumerate(listed):
         if not isinstance(identity, str) or not identity:
             raise CollectionError(
                 f"{where(row)}: {what} id {identity!r}: ids are text and not empty; name this row"
@@ -62,6 +68,11 @@ def index_ids(ids: Iterable[Any], what: str, where: Where = row_number) -> dict[
                 f"in Unicode form NFC); ids are unique: rename or remove one of the two"
             )
     return positions
+
+
+def _are_plain(ids: list[Any]) -> bool:
+    """Whether all are ASCII texts, hence in form NFC, and none is empty: told in no time."""
+    return set(map(type, ids)) == {str} and all(ids) and all(map(str.isascii, ids))
 
 
 def check_safe(name: str, what: str) -> None:

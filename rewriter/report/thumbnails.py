@@ -90,5 +90,5 @@ def _small(path: Path) -> Any:
 
 def _webp(image: Any, quality: int) -> str:
     buffer = BytesIO()
-    image.save(buffer, "WEBP", quality=quality)
+    image.save(buffer, "WEBP", quality=quality, method=2)
     return b64encode(buffer.getvalue()).decode("ascii")
