@@ -177,6 +177,12 @@ def test_equal_seeds_write_equal_files(
     assert len(files(tmp_path / "one")) == 8
 
 
+def test_another_seed_asks_anew(server: GenerationServer, folder: Path, tmp_path: Path) -> None:
+    for seed in (1, 2, 1):
+        synthesise(folder, server, tmp_path / "out", seed=seed)
+    assert Counter(body["seed"] for body in server.bodies) == {1: 10, 2: 10}
+
+
 def test_several_queries_of_a_document_are_in_one_split(folder: Path, tmp_path: Path) -> None:
     def numbered(body: dict[str, Any]) -> str:
         content = body["messages"][-1]["content"]
