@@ -9,8 +9,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, count
 from math import fsum, log2
+from operator import mul
 from re import fullmatch
 from typing import Literal, TypeAlias
 
@@ -56,10 +57,7 @@ def _discount(rank: int) -> float:
 
 
 def _cumulate(grades: Iterable[float], ranks: Iterable[int], gains: Gains) -> list[float]:
-    gain = GAINS[gains]
-    return list(
-        accumulate(gain(g) * _discount(rank) for g, rank in zip(grades, ranks, strict=True))
-    )
+    return list(accumulate(map(mul, map(GAINS[gains], grades), map(_discount, ranks))))
 
 
 def _find(ranking: Ranking, grades: Grades) -> _Found:
@@ -69,41 +67,45 @@ def _find(ranking: Ranking, grades: Grades) -> _Found:
             f"a ranking is a list of document ids, best first, not {type(ranking).__name__}"
         )
     relevant = {doc: grade for doc, grade in grades.items() if grade > 0}
-    unique = dict.fromkeys(ranking)
-    places = [(rank, doc) for rank, doc in enumerate(unique, 1) if doc in relevant]
+    place = dict(zip(ranking, count(1)))
+    if len(place) < len(ranking):  # a repeated document has its last rank there
+        place = dict(zip(dict.fromkeys(ranking), count(1)))
+    # Few are relevant: to look for them costs less than to look at the whole list.
+    places = sorted((place[doc], doc) for doc in relevant.keys() & place.keys())
     return _Found(
         ranks=[rank for rank, _ in places],
         grades=[relevant[doc] for _, doc in places],
         ideal=sorted(relevant.values(), reverse=True),
-        length=len(unique),
+        length=len(place),
     )
 
 
-def _ndcg(found: _Found, k: int | None, gains: Gains) -> float:
-    hits = found.hits(k)
-    if not hits:
-        return 0.0
+# Each measure for a query with `hits` relevant documents within the first k, at least one: without
+# any, every measure is 0.
+
+
+def _ndcg(found: _Found, hits: int, k: int | None, gains: Gains) -> float:
     dcg, ideal = found.curve(gains)
     return dcg[hits - 1] / ideal[-1 if k is None else min(k, len(ideal)) - 1]
 
 
-def _mrr(found: _Found, k: int | None, gains: Gains) -> float:
-    return 1.0 / found.ranks[0] if found.hits(k) else 0.0
+def _mrr(found: _Found, hits: int, k: int | None, gains: Gains) -> float:
+    return 1.0 / found.ranks[0]
 
 
-def _recall(found: _Found, k: int | None, gains: Gains) -> float:
-    return found.hits(k) / len(found.ideal) if found.ideal else 0.0
+def _recall(found: _Found, hits: int, k: int | None, gains: Gains) -> float:
+    return hits / len(found.ideal)
 
 
-def _precision(found: _Found, k: int | None, gains: Gains) -> float:
-    return found.hits(k) / (k or found.length) if found.ranks else 0.0
+def _precision(found: _Found, hits: int, k: int | None, gains: Gains) -> float:
+    return hits / (k or found.length)
 
 
-def _hit(found: _Found, k: int | None, gains: Gains) -> float:
-    return float(found.hits(k) > 0)
+def _hit(found: _Found, hits: int, k: int | None, gains: Gains) -> float:
+    return 1.0
 
 
-MEASURES: dict[str, Callable[[_Found, int | None, Gains], float]] = {
+MEASURES: dict[str, Callable[[_Found, int, int | None, Gains], float]] = {
     "ndcg": _ndcg,
     "mrr": _mrr,
     "recall": _recall,
@@ -150,7 +152,9 @@ class Measure:
 
     def __call__(self, ranking: Ranking, grades: Grades) -> float:
         """Value in [0, 1] for one query; 0 where `grades` has nothing relevant (see `evaluate`)."""
-        return MEASURES[self.name](_find(ranking, grades), self.k, self.gains)
+        found = _find(ranking, grades)
+        hits = found.hits(self.k)
+        return MEASURES[self.name](found, hits, self.k, self.gains) if hits else 0.0
 
 
 def _unknown(given: str) -> MetricError:
@@ -225,15 +229,20 @@ def evaluate(
         raise MetricError(f'measures is {measures!r}; give a list such as ["ndcg@3", "mrr"]')
     chosen = [m if isinstance(m, Measure) else Measure.parse(m) for m in measures]
     per_query: dict[str, dict[str, float]] = {str(m): {} for m in chosen}
-    plan = [(per_query[str(m)], MEASURES[m.name], m.k, m.gains) for m in chosen]
+    plan = {
+        k: [(per_query[str(m)], MEASURES[m.name], m.gains) for m in chosen if m.k == k]
+        for k in dict.fromkeys(m.k for m in chosen)
+    }
     excluded = []
     for query, grades in qrels.items():
         found = _find(run.get(query, ()), grades)
         if not found.ideal:
             excluded.append(query)
             continue
-        for column, measure, k, gains in plan:
-            column[query] = measure(found, k, gains)
+        for k, parts in plan.items():
+            hits = found.hits(k)
+            for column, measure, gains in parts:
+                column[query] = measure(found, hits, k, gains) if hits else 0.0
     return Evaluation(per_query, excluded, [query for query in run if query not in qrels])
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from retrievers import Retriever
-from rewards.comparison import mean_interval, paired
-from rewards.metrics import evaluate
+from rewards.comparison import paired
 from rewriter.config import Config
 from rewriter.evaluation import HEADLINE, Result, summarise, write_result
+from rewriter.evaluation.kinds import add_kinds
 from rewriter.held_out import BestAdapter, HeldOut, Made
 from rewriter.model_card import card
 from rewriter.policy import MANIFEST, fingerprint
@@ -56,7 +56,7 @@ def finish(
         samples = config.evaluation.bootstrap_samples
         result = summarise(records, samples=samples, primary=test.conventions.primary)
         _add_comparisons(result, records, samples)
-        _add_graded(result, data, test, records, samples)
+        add_kinds(result, data.collection, test.split, records, samples)
         labels = {
             UNTRAINED: "untrained rewriter",
             TRAINED: f"trained rewriter (step {chosen['step']}, best)",
@@ -101,21 +101,6 @@ def _add_comparisons(result: Result, records: list[Record], samples: int) -> Non
                 compared = paired(scores[TRAINED], values, samples=samples)._asdict()
                 kept = {key: compared[key] for key in result[backend][TRAINED][f"vs_{RAW}"]}
                 result[backend][TRAINED][f"vs_{system}"] = kept
-
-
-def _add_graded(
-    result: Result, data: TrainingData, test: HeldOut, records: list[Record], samples: int
-) -> None:
-    """`graded_ndcg@3`: by every document that helps, where the split has such judgements."""
-    if GRADED not in data.collection.kinds(test.split):
-        return
-    qrels = data.collection.qrels(test.split, GRADED)
-    for backend, rows in by(records, "backend").items():
-        for system, found in by(rows, "system").items():
-            run = {row.query_id: [hit.id for hit in row.hits] for row in found}
-            scores = evaluate(run, qrels, [HEADLINE]).per_query[HEADLINE]
-            mean = mean_interval(scores.values(), samples=samples)
-            result[backend][system][f"{GRADED}_{HEADLINE}"] = mean._asdict()
 
 
 def _load_adapter(trainer: Any, folder: Path) -> None:

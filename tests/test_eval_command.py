@@ -287,6 +287,17 @@ def test_judgements_from_a_file(tmp_path: Path) -> None:
     assert tiny.read(result / "facts.json")["judged_by"] == str(judged)
 
 
+def test_further_judgements_are_reported_apart(tmp_path: Path) -> None:
+    folder = tiny.save_collection(tmp_path / "collection")
+    graded = "query-id\tcorpus-id\tscore\nq8\td7\t2\nq8\td8\t1\n"
+    (folder / "qrels" / "test.graded.tsv").write_text(graded)
+    result = evaluated(tmp_path, "--systems", "raw")
+    summary = tiny.read(result / "result.json")["lexical"]["raw"]
+    assert summary["ndcg@3"]["mean"] == RAW
+    # q8 alone is judged there: d7 first and d8 second is the ideal order.
+    assert summary["graded_ndcg@3"] == {"mean": 1, "low": 1, "high": 1, "n": 1}
+
+
 def test_a_collections_own_measure_and_parts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

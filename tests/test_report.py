@@ -644,6 +644,18 @@ def test_missing_extra_is_named(
         write(tmp_path)
 
 
+def test_systems_are_called_as_the_evaluation_called_them(tmp_path: Path) -> None:
+    fill(tmp_path)
+    systems = {"trained": {"label": "step 24 <i>"}, "raw": {"kind": "rule"}}
+    write_lines([json.dumps({"systems": systems})], tmp_path / "facts.json")
+    page = write(tmp_path).read_text(encoding="utf-8")
+    assert data(page, "list")["systems"] == {"raw": "raw query", "trained": "step 24 <i>"}
+    assert '<th scope="row">step 24 &lt;i&gt;</th>' in page
+    assert "| step 24 <i> |" in (tmp_path / "table.md").read_text(encoding="utf-8")
+    svg = (tmp_path / "plots" / "means-lexical.svg").read_text(encoding="utf-8")
+    assert "step 24 &lt;i&gt;" in svg
+
+
 def test_matrix_with_missing_cells(folder: Path) -> None:
     matrix = Matrix.read(folder / "matrix.json")
     assert matrix is not None

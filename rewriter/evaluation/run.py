@@ -18,6 +18,7 @@ from rewriter.evaluation.diagnostics import diagnose
 from rewriter.evaluation.documents import write_documents
 from rewriter.evaluation.folder import Part, ResultFolder, write_json
 from rewriter.evaluation.judging import EvaluationError, evaluate_samples
+from rewriter.evaluation.kinds import add_kinds
 from rewriter.evaluation.plan import RAW, Entry, plan
 from rewriter.evaluation.setting import Setting
 from rewriter.evaluation.summary import Result, summarise, write_result
@@ -74,6 +75,8 @@ def run(
     samples = config.evaluation.bootstrap_samples
     primary = setting.conventions.primary
     result = summarise(records, baselines, samples=samples, primary=primary)
+    if qrels is None:
+        add_kinds(result, setting.collection, setting.split, records, samples)
     write_result(result, folder.result)
     write_json(diagnose(records, _terms(setting), setting.collection), folder.diagnostics)
     write_documents(records, setting.qrels, setting.collection, folder.documents)

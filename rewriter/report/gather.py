@@ -49,6 +49,7 @@ class Source:
         split: of the collection.
         judged: query id → document id → grade above 0, as far as it is known.
         documents: by id; empty where the folder has none.
+        labels: system → how it is called on the page.
         facts: heading → what the result depends on: JSON or text.
         diagnostics: as in the file; None if there is none.
         steps: the logged lines of a training; evaluations: its held-out evaluations.
@@ -61,6 +62,7 @@ class Source:
     split: str
     judged: dict[str, dict[str, float]]
     documents: dict[str, Document]
+    labels: dict[str, str]
     facts: dict[str, Any]
     diagnostics: Any
     steps: list[dict[str, Any]]
@@ -79,7 +81,7 @@ class Source:
 
     def label(self, system: str) -> str:
         """How a system is called on the page."""
-        return LABELS.get(system, system)
+        return self.labels.get(system, system)
 
 
 def gather(folder: Path) -> Source:
@@ -92,6 +94,7 @@ def gather(folder: Path) -> Source:
     if not records:
         raise ReportError(f"{folder / 'records.jsonl'} is empty; run `rlqr eval` again")
     check_distinct(records)
+    facts = _facts(folder)
     return Source(
         folder=folder,
         records=records,
@@ -99,7 +102,8 @@ def gather(folder: Path) -> Source:
         split=_split(records),
         judged=_judged(folder / "qrels.trec", records),
         documents=documents(folder),
-        facts=_facts(folder),
+        labels=LABELS | _labels(facts),
+        facts=facts,
         diagnostics=json_file(folder / "diagnostics.json"),
         steps=json_lines(folder / "metrics.jsonl"),
         evaluations=json_lines(folder / "evaluations.jsonl"),
@@ -166,6 +170,16 @@ def _judged(path: Path, records: list[Record]) -> dict[str, dict[str, float]]:
                 f"{path}:{number}: {line[:80]!r} is not `query 0 document grade`"
             ) from error
     return judged
+
+
+def _labels(facts: Mapping[str, Any]) -> dict[str, str]:
+    """As the evaluation called its systems: {"systems": {name: {"label": …}}} in facts.json."""
+    made = facts.get("Facts")
+    systems = made.get("systems") if isinstance(made, dict) else None
+    named = systems.items() if isinstance(systems, dict) else ()
+    return {
+        name: str(one["label"]) for name, one in named if isinstance(one, dict) and "label" in one
+    }
 
 
 def _facts(folder: Path) -> dict[str, Any]:

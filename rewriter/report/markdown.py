@@ -1,7 +1,7 @@
 """The result as Markdown tables, for a paper or a README."""
 
 from rewriter.evaluation import HEADLINE
-from rewriter.report.gather import LABELS, Source
+from rewriter.report.gather import Source
 from rewriter.report.summary import measures
 from rewriter.tables import markdown
 
@@ -10,7 +10,7 @@ def tables(source: Source) -> str:
     """One table a backend, and what the numbers are."""
     columns = [key for key in measures(source.result) if key != HEADLINE]
     parts = [
-        markdown(source.result, backend, labels=LABELS, split=source.split, columns=columns)
+        markdown(source.result, backend, labels=source.labels, split=source.split, columns=columns)
         for backend in source.result
     ]
     return "\n\n".join([*parts, _note(source)])

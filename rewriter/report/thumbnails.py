@@ -84,11 +84,11 @@ def _small(path: Path) -> Any:
             page = image.convert("RGB")
     except (OSError, Image.DecompressionBombError) as error:
         raise ReportError(f"{path} is no image that can be read: {error}") from error
-    page.thumbnail(SIZE)
+    page.thumbnail(SIZE, reducing_gap=2)
     return page
 
 
 def _webp(image: Any, quality: int) -> str:
     buffer = BytesIO()
-    image.save(buffer, "WEBP", quality=quality, method=2)
+    image.save(buffer, "WEBP", quality=quality, method=0)
     return b64encode(buffer.getvalue()).decode("ascii")

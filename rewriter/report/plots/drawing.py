@@ -19,6 +19,7 @@ DPI = 200
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.size": 9,
+    "text.parse_math": False,  # names are names, whatever signs they hold
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "rlqr",  # the same plot gives the same file
     "axes.spines.top": False,
