@@ -8,7 +8,7 @@ of each page are taken. Formula: Khattab and Zaharia, ColBERT (arXiv 2004.12832)
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 QUERY_VECTORS = 2048  # scored at once; a query with more is scored alone
 PRODUCTS = 2**20  # held at once, if a block may be that small: 4 MiB
 LEAST = 64  # vectors of a block
+PAGES = 4096  # whose queries are sorted out at once, where pages are chosen
 
 Vectors = Sequence[NDArray[np.float32]]  # (n, D) of each query
 
@@ -107,31 +108,41 @@ class MaxSim:
     def _score_chosen(
         self, queries: Vectors, wanted: NDArray[np.bool_], out: NDArray[np.float32]
     ) -> None:
+        """Page by page, each with the vectors of the queries that want it."""
         import torch
 
-        asked = _tensor(queries)
-        counts = np.array([len(query) for query in queries])
+        asked, counts = _tensor(queries), np.array([len(query) for query in queries])
+        first_of = _starts(queries)
         room = torch.empty(self._block, self._rows.dimension)
-        with torch.inference_mode():
-            for page in np.flatnonzero(wanted.any(axis=0)).tolist():
-                who = np.flatnonzero(wanted[:, page])
-                which = torch.from_numpy(np.flatnonzero(np.repeat(wanted[:, page], counts)))
-                largest = self._page(page, asked[which], room)
-                starts = np.cumsum(counts[who]) - counts[who]
-                out[who, page] = np.add.reduceat(largest, starts)
+        for start in range(0, wanted.shape[1], PAGES):
+            page, query = np.nonzero(wanted[:, start : start + PAGES].T)
+            if not len(page):
+                continue
+            lengths = counts[query]
+            places = np.cumsum(lengths) - lengths  # of each pair's largest products
+            which = np.repeat(first_of[query] - places, lengths) + np.arange(lengths.sum())
+            taken = np.flatnonzero(np.diff(page, prepend=-1))
+            edges = np.append(places[taken], len(which)).tolist()
+            largest = torch.empty(len(which))
+            with torch.inference_mode():
+                chosen = torch.from_numpy(which)
+                for one, (low, high) in zip(page[taken].tolist(), pairwise(edges), strict=True):
+                    some = asked.index_select(0, chosen[low:high])
+                    self._page(start + one, some, room, largest[low:high])
+            out[query, start + page] = np.add.reduceat(largest.numpy(), places)
 
-    def _page(self, page: int, asked: "Tensor", room: "Tensor") -> NDArray[np.float32]:
-        """(T,) the largest product of each of (T, D) vectors with one of the page's."""
+    def _page(self, page: int, asked: "Tensor", room: "Tensor", largest: "Tensor") -> None:
+        """Write the largest product of each of (T, D) vectors with one of the page's, (T,)."""
         import torch
 
-        largest: Any = None
         first, last = self._offsets[page : page + 2].tolist()
         for start in range(first, last, self._block):
             block = self._rows.block(start, room[: min(self._block, last - start)])
-            found = torch.amax(torch.mm(block, asked.T), 0)
-            largest = found if largest is None else torch.maximum(largest, found)
-        values: NDArray[np.float32] = largest.numpy()
-        return values
+            products = torch.mm(asked, block.T)
+            if start == first:
+                torch.amax(products, 1, out=largest)
+            else:
+                torch.maximum(largest, torch.amax(products, 1), out=largest)
 
 
 def _tensor(queries: Vectors) -> "Tensor":

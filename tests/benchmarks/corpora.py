@@ -59,6 +59,18 @@ def unit_vectors(rng: np.random.Generator, count: int) -> NDArray[np.float32]:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
+def embeddings(rng: np.random.Generator, count: int) -> NDArray[np.float32]:
+    """(count, 384) vectors of length 1 that spread in 24 directions, as those of texts nearly do.
+
+    A graph of neighbours finds no way among vectors that are equally far from one another, which
+    `unit_vectors` are.
+    """
+    directions = unit_vectors(np.random.default_rng(2), 24)
+    near = rng.standard_normal((count, 24), dtype=np.float32) @ directions
+    vectors = near + 0.05 * rng.standard_normal(near.shape, dtype=np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
 class RandomEncoder:
     """Has what the semantic backend needs of `retrievers.semantic.encoder.Encoder`."""
 
