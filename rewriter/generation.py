@@ -26,12 +26,15 @@ class Decoding:
         batch_size: conversations generated at once.
         temperature: None is greedy; else the temperature to sample at.
         chat_template_kwargs: handed to the chat template, such as `enable_thinking`.
+        sampling: what else narrows sampling, such as `top_p`, by transformers' names; without it
+            every token may be drawn. Greedy decoding takes none of it.
     """
 
     max_new_tokens: int
     batch_size: int = 16
     temperature: float | None = None
     chat_template_kwargs: Mapping[str, Any] | None = None
+    sampling: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -138,15 +141,16 @@ def _batch(
         prompts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=False
     ).to(model.device)
     ends = _ends(model, tokenizer)
-    sampled = decoding.temperature is not None
     # What is left unset here, generate takes from the model's own generation_config.
+    chosen: dict[str, Any] = {"do_sample": False, "repetition_penalty": 1.0}
+    if decoding.temperature is not None:
+        chosen |= {"do_sample": True, "top_k": 0, "top_p": 1.0, **(decoding.sampling or {})}
+        chosen["temperature"] = decoding.temperature
     settings = GenerationConfig(
         max_new_tokens=decoding.max_new_tokens,
-        do_sample=sampled,
-        repetition_penalty=1.0,
         pad_token_id=_padding(tokenizer),
         eos_token_id=ends or None,
-        **({"temperature": decoding.temperature, "top_k": 0, "top_p": 1.0} if sampled else {}),
+        **chosen,
     )
     with torch.no_grad():
         output = model.generate(**inputs, generation_config=settings)
@@ -156,6 +160,12 @@ def _batch(
         written = tuple(tokens[:end])
         text = tokenizer.decode(written, skip_special_tokens=True)
         yield Completion(text, end is None, written)
+
+
+def sampling_of(options: Any) -> dict[str, Any]:
+    """`Decoding.sampling` of a GRPOConfig: its rollouts are drawn so."""
+    names = ("top_k", "top_p", "min_p", "repetition_penalty")
+    return {name: getattr(options, name) for name in names}
 
 
 def rewrites(

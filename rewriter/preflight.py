@@ -6,7 +6,7 @@ from typing import Any
 
 from rewards.parsing import parse
 from rewriter.config import Config
-from rewriter.generation import Completion, Decoding, generate
+from rewriter.generation import Completion, Decoding, generate, sampling_of
 from rewriter.prompt import Message
 
 logger = logging.getLogger(__name__)
@@ -42,6 +42,7 @@ def check_completions(
         batch_size=PROMPTS,
         temperature=options.temperature,
         chat_template_kwargs=options.chat_template_kwargs,
+        sampling=sampling_of(options),
     )
     written = _sample(model, tokenizer, conversations[:PROMPTS], decoding)
     if all(completion.clipped for completion in written):

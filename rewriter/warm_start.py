@@ -17,7 +17,7 @@ from typing import Any
 from rewards.parsing import parse
 from rewards.search import RewardPanel
 from rewriter.config import Config
-from rewriter.generation import Completion, Decoding, generate
+from rewriter.generation import Completion, Decoding, generate, sampling_of
 from rewriter.records import write_lines
 from rewriter.run_directory import RunDirectory
 from rewriter.training_data import TrainingData
@@ -143,6 +143,7 @@ def _sampled(
         batch_size=config.evaluation.batch_size,
         temperature=config.warm_start.temperature or options.temperature,
         chat_template_kwargs=options.chat_template_kwargs,
+        sampling=sampling_of(options),
     )
     prompts = [rows[place]["prompt"] for place in places]
     if model.device != options.device:  # a quantised model is there, and cannot be moved

@@ -7,8 +7,16 @@ from typing import Any
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
+from trl import GRPOConfig
 
-from rewriter.generation import Completion, Decoding, generate, on_all_ranks, rewrites
+from rewriter.generation import (
+    Completion,
+    Decoding,
+    generate,
+    on_all_ranks,
+    rewrites,
+    sampling_of,
+)
 from rewriter.policy import load_tokenizer
 from rewriter.prompt import PromptSettings
 from rewriter.records import Rewrite
@@ -164,6 +172,16 @@ def test_temperature_is_what_is_sampled_at(folder: Path, tokenizer: Any) -> None
 
     assert distinct(1e-4) == 1
     assert 1 < distinct(0.05) < distinct(1.0)
+
+
+def test_samples_are_drawn_as_the_rollouts_of_the_training(folder: Path, tokenizer: Any) -> None:
+    """With top_k 1 the likeliest token alone is left, at any temperature."""
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    asked = user(*["beta gamma"] * 64)
+    options = GRPOConfig("unused", top_k=1, use_cpu=True, bf16=False)
+    narrowed = Decoding(4, batch_size=64, temperature=1.0, sampling=sampling_of(options))
+    greedy = generate(model, tokenizer, asked, Decoding(4, batch_size=64))
+    assert generate(model, tokenizer, asked, narrowed) == greedy
 
 
 @pytest.mark.parametrize("known_by", ["model", "tokenizer"])
