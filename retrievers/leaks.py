@@ -5,12 +5,16 @@ needs the texts.
 """
 
 import re
-from collections import Counter, defaultdict
+from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, islice
 from math import ceil
 from typing import TYPE_CHECKING
 from unicodedata import normalize
+
+import numpy as np
+from numpy.typing import NDArray
 
 from retrievers.identity import CollectionError
 from retrievers.qrels import Judgements
@@ -25,6 +29,7 @@ _SHINGLE = 3  # words
 _EPSILON = 1e-9  # .8 * 5 may come out above 4
 
 Pair = tuple[str, str, float]
+Numbers = NDArray[np.int64]
 
 
 class LeakError(CollectionError):
@@ -84,7 +89,7 @@ def near_leaks(
 
 
 def near_duplicates(
-    collection: "Collection", ids: Iterable[str], threshold: float = 0.8
+    collection: "Collection", ids: Iterable[str], threshold: float = 0.8, most: int | None = None
 ) -> list[Pair]:
     """Pairs among `ids` whose texts share most of their runs of three words.
 
@@ -92,7 +97,14 @@ def near_duplicates(
     one run; a text without words is like no other). Two sets of similarity t or more, their members
     in one common order, share one of the first n - ceil(t * n) + 1 of each (prefix filtering;
     Chaudhuri et al. 2006, Bayardo et al. 2007). The order is rarest first, so frequent runs such as
-    licence texts are hardly ever looked up, and nothing is lost.
+    licence texts are hardly ever looked up, and nothing is lost. Each run takes 8 bytes, and a few
+    times as much while they are counted.
+
+    Args:
+        collection: holds the documents.
+        ids: those that are compared.
+        threshold: least similarity.
+        most: stop after so many pairs; None: find all. A thousand equal texts are half a million.
 
     Returns:
         (id, id, similarity >= threshold), in corpus order.
@@ -103,8 +115,9 @@ def near_duplicates(
     if not 0 < threshold <= 1:
         raise CollectionError(f"threshold {threshold!r}: wanted 0 < threshold <= 1, for example .8")
     rows = sorted({collection.position(identity) for identity in ids})
-    texts = {row: collection.document(collection.ids[row]).text for row in rows}
-    pairs = sorted(_join(_rarest_first(texts), threshold))
+    texts = (collection.document(collection.ids[row]).text for row in rows)
+    ranked = dict(zip(rows, _rarest_first(texts), strict=True))
+    pairs = sorted(islice(_join(ranked, threshold), most))
     return [(collection.ids[a], collection.ids[b], score) for a, b, score in pairs]
 
 
@@ -113,32 +126,59 @@ def words(text: str) -> list[str]:
     return _WORD.findall(normalize("NFKC", text).casefold())
 
 
-def _shingles(text: str) -> set[tuple[str, ...]]:
-    found = words(text)
-    last = max(len(found) - _SHINGLE, 0) + 1 if found else 0
-    return {tuple(found[i : i + _SHINGLE]) for i in range(last)}
+def _rarest_first(texts: Iterable[str]) -> list[Numbers]:
+    """Each text's shingles as numbers, sorted and each once, the one in the fewest texts being 0.
+
+    All are numbered at once in arrays: as Python's tuples they would take fifty times the memory.
+    """
+    known: dict[str, int] = {}
+    tokens, sizes = array("q"), []
+    for text in texts:
+        found = [known.setdefault(word, len(known) + 1) for word in words(text)]
+        # The one run of a shorter text is filled up with 0, which is no word.
+        found += [0] * (_SHINGLE - len(found)) if found else []
+        tokens.extend(found)
+        sizes.append(len(found))
+    if not tokens:
+        return [np.empty(0, dtype=np.int64) for _ in sizes]
+    ends = np.cumsum(sizes, dtype=np.int64)
+    # Where a run begins: not at the last words of a text, whose run would go on in the next text.
+    whole = np.ones(len(tokens), dtype=bool)
+    for back in range(1, _SHINGLE):
+        whole[ends[np.array(sizes) > 0] - back] = False
+    starts = np.flatnonzero(whole)
+    shingles = _numbered(np.frombuffer(tokens, dtype=np.int64), starts)
+    # A text and a number as one: sorted by text, each number of a text once.
+    owners = np.searchsorted(ends, starts, side="right")
+    pairs = np.unique(owners << 32 | shingles)
+    counts = np.bincount(pairs & 0xFFFFFFFF)
+    rank = np.empty(len(counts), dtype=np.int64)
+    rank[np.argsort(counts, kind="stable")] = np.arange(len(counts))
+    ranked = np.sort(pairs >> 32 << 32 | rank[pairs & 0xFFFFFFFF])
+    edges = np.searchsorted(ranked >> 32, np.arange(1, len(sizes)))
+    return np.split(ranked & 0xFFFFFFFF, edges)
 
 
-def _rarest_first(texts: Mapping[int, str]) -> dict[int, list[int]]:
-    """Each text's shingles as numbers, sorted, the shingle in the fewest texts being 0."""
-    sets = {row: _shingles(text) for row, text in texts.items()}
-    counts = Counter(shingle for shingles in sets.values() for shingle in shingles)
-    order = sorted(counts, key=lambda shingle: (counts[shingle], shingle))
-    rank = {shingle: number for number, shingle in enumerate(order)}
-    return {row: sorted(rank[s] for s in shingles) for row, shingles in sets.items()}
+def _numbered(tokens: Numbers, starts: Numbers) -> Numbers:
+    """Numbers below 2 ** 31 of the runs of words that begin there, equal for equal runs only."""
+    found = tokens[starts]
+    for later in range(1, _SHINGLE):
+        pairs = found << 32 | tokens[starts + later]
+        found = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
+    return found
 
 
-def _join(ranked: Mapping[int, list[int]], threshold: float) -> Iterator[tuple[int, int, float]]:
+def _join(ranked: Mapping[int, Numbers], threshold: float) -> Iterator[tuple[int, int, float]]:
     index: dict[int, list[int]] = defaultdict(list)
     for row in sorted(ranked, key=lambda row: (len(ranked[row]), row)):
         size = len(ranked[row])
         least = threshold * size - _EPSILON  # neither the overlap nor the other set can be smaller
-        prefix = ranked[row][: size - ceil(least) + 1]
-        candidates = {other for shingle in prefix for other in index[shingle]}
-        own = set(ranked[row])
+        prefix = ranked[row][: size - ceil(least) + 1].tolist()
+        candidates = {other for shingle in prefix for other in index.get(shingle, ())}
+        own = set(ranked[row].tolist()) if candidates else set()
         for other in candidates:
             if len(ranked[other]) >= least:
-                shared = len(own.intersection(ranked[other]))
+                shared = len(own.intersection(ranked[other].tolist()))
                 score = shared / (size + len(ranked[other]) - shared)
                 if score >= threshold:
                     yield min(row, other), max(row, other), score

@@ -32,6 +32,13 @@ class Query:
             )
 
 
+def unique(found: Iterable[tuple[str, Query]]) -> list[Query]:
+    """Queries that come with their places. Raises DuplicateIdError, which names both places."""
+    rows = list(found)
+    index_ids((query.id for _, query in rows), "query", lambda row: rows[row][0])
+    return [query for _, query in rows]
+
+
 def by_id(queries: Iterable[Query]) -> dict[str, Query]:
     """Queries by id, ids in form NFC. Raises DuplicateIdError."""
     rows = list(queries)

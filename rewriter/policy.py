@@ -33,6 +33,7 @@ __all__ = [
     "fingerprint",
     "load_model",
     "load_tokenizer",
+    "load_weights",
     "read_manifest",
 ]
 
@@ -77,7 +78,7 @@ class Rewriter:
         saved = read_manifest(folder)
         name = saved.base.name if base is None else base
         check_tokenizer(folder)
-        model = _load_weights(
+        model = load_weights(
             name, saved.base.revision if base is None else None, dtype or saved.base.dtype, **init
         )
         return cls.over(model, folder, name, trust=bool(init.get("trust_remote_code")))
@@ -150,7 +151,7 @@ def load_model(name: str, revision: str | None, dtype: str, **init: Any) -> tupl
         ModelError: there is no such model, it is incomplete, or has no chat template.
     """
     trust = bool(init.get("trust_remote_code", False))
-    return _load_weights(name, revision, dtype, **init), load_tokenizer(name, revision, trust=trust)
+    return load_weights(name, revision, dtype, **init), load_tokenizer(name, revision, trust=trust)
 
 
 def load_tokenizer(name: str, revision: str | None = None, *, trust: bool = False) -> Any:
@@ -189,17 +190,23 @@ def load_tokenizer(name: str, revision: str | None = None, *, trust: bool = Fals
     return tokenizer
 
 
-def _load_weights(name: str, revision: str | None, dtype: str, **init: Any) -> Any:
+def load_weights(
+    name: str, revision: str | None, dtype: str, *, kind: str = "AutoModelForCausalLM", **init: Any
+) -> Any:
+    """A model without its tokenizer. Arguments and errors as `load_model`.
+
+    kind: transformers' class that loads it.
+    """
     import torch
+    import transformers
     from safetensors import SafetensorError
-    from transformers import AutoModelForCausalLM
 
     place = _place(name)
     cpu = on_cpu(False)
     # A pickle is never read, whatever the model's folder offers.
     given = {"revision": revision, "dtype": dtype_for(dtype, cpu), "use_safetensors": True} | init
     try:
-        model, loading = AutoModelForCausalLM.from_pretrained(
+        model, loading = getattr(transformers, kind).from_pretrained(
             place, output_loading_info=True, **given
         )
     except (OSError, ValueError, SafetensorError) as error:

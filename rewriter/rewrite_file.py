@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from retrievers.identity import MissingFileError, nfc
-from retrievers.loaders.lines import json_objects, open_lines, optional_field, text_field
+from retrievers.loaders.fields import optional_field, text_field
+from retrievers.loaders.lines import json_objects, open_lines
 from retrievers.queries import Query
 from rewriter.records import RecordError, Rewrite
 

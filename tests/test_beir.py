@@ -226,6 +226,22 @@ def test_missing_files_are_file_not_found_errors(tmp_path: Path) -> None:
             load("beir", folder=folder)
 
 
+def test_judgements_in_another_form_are_not_passed_over(tmp_path: Path) -> None:
+    make(tmp_path)
+    for path in (tmp_path / "qrels").iterdir():
+        path.unlink()
+    (tmp_path / "qrels" / "test.json").write_text('{"q1": {"d1": 1}}')
+    with pytest.raises(CollectionError, match=r"test.json: judgements are read from qrels/SPLIT"):
+        load("beir", folder=tmp_path)
+
+
+def test_a_split_that_is_no_name_names_its_file(tmp_path: Path) -> None:
+    make(tmp_path)
+    (tmp_path / "qrels" / "test.tsv").rename(tmp_path / "qrels" / "my test.tsv")
+    with pytest.raises(CollectionError, match=r"my test.tsv: split 'my test': use ASCII"):
+        load("beir", folder=tmp_path)
+
+
 @pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv"])
 def test_a_folder_in_place_of_a_file_is_named(tmp_path: Path, name: str) -> None:
     make(tmp_path)

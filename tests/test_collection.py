@@ -269,6 +269,8 @@ def test_near_duplicates_by_hand() -> None:
     assert near_duplicates(collection, collection.ids) == [("x", "w", 0.9)]
     assert near_duplicates(collection, ["w", "v", "w"], 0.58) == [("w", "v", 7 / 12)]
     assert near_duplicates(collection, ["w", "v"], 0.59) == []
+    assert near_duplicates(collection, []) == near_duplicates(collection, ["blank", "empty"]) == []
+    assert len(near_duplicates(toy(dict.fromkeys("abcd", "p q")), "abcd", most=3)) == 3
     with pytest.raises(CollectionError, match="threshold 0"):
         near_duplicates(collection, ["w"], 0)
     with pytest.raises(UnknownNameError, match="'z'"):

@@ -1,5 +1,6 @@
 """A folder of files: what becomes of each kind, ids that stay, faults that stop or are counted."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,9 @@ FAULTS = {
     "bad.txt": ("한글\n한글".encode("cp949"), r"bad.txt:1: 'utf-8'", "undecodable file"),
     "empty.md": (b"", r"empty.md: an empty file", "empty file"),
     "empty.png": (b"", r"empty.png: an empty file", "empty file"),
+    "empty.html": (b"", r"empty.html: an empty file", "empty file"),
+    "empty.jsonl": (b"\n", r"empty.jsonl: a table without a row", "empty table"),
+    "empty.csv": (b"id,text\n", r"empty.csv: a table without a row", "empty table"),
     "bad.parquet": (b"PAR1", r"bad.parquet: no Parquet file", "unreadable table"),
     "bad.jsonl": (b'{"text": "a"}\n{]\n', r"bad.jsonl:2: no JSON", "malformed row"),
     "bad.csv": (b"text,b\nx\n", r"bad.csv:2: 1 fields, and the header has 2", "malformed row"),
@@ -158,6 +162,49 @@ def test_files_of_other_kinds_are_counted_and_hidden_ones_passed_over(folder: Pa
         load("files", folder=folder)
     with pytest.raises(MissingFileError, match="is no folder"):
         load("files", folder=folder / "none")
+
+
+def test_links_are_counted(folder: Path) -> None:
+    (folder / "a.txt").write_text("x")
+    (folder / "linked.txt").symlink_to(folder / "a.txt")
+    (folder / "gone.txt").symlink_to(folder / "none.txt")
+    (folder / "loop").symlink_to(folder)
+    collection = load("files", folder=folder)
+    assert collection.ids == ("a.txt", "linked.txt")
+    assert collection.left_out == {"link to nothing": 1, "link to a folder, not followed": 1}
+
+
+def test_a_folder_that_may_not_be_read_is_an_error(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "a.txt").write_text("x")
+    plain = os.scandir
+
+    def scandir(path: Any) -> Any:
+        if Path(path).name == "notes":
+            raise PermissionError(13, "Permission denied", str(path))
+        return plain(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(CollectionError, match=r"notes: Permission denied; make the folder"):
+        load("files", folder=folder)
+
+
+def test_a_text_between_two_rules_is_no_yaml(folder: Path) -> None:
+    (folder / "a.md").write_text("---\nnot yaml, a text\n---\nmore")
+    (folder / "b.md").write_text("---\ntitle: x\n---")
+    (folder / "c.md").write_text("---\nit's: a: text\n---\nmore")
+    found = texts(load("files", folder=folder))
+    assert found["a.md"][1] == "---\nnot yaml, a text\n---\nmore"
+    assert found["b.md"][1] == ""
+    assert found["c.md"][1].startswith("---\nit's")
+
+
+def test_the_rest_of_a_table_is_counted_as_such(folder: Path) -> None:
+    (folder / "a.csv").write_text('text\none\n"open\ntwo\n')
+    collection = load("files", folder=folder, failed="skip")
+    assert texts(collection) == {"a.csv#row-1": ("", "one")}
+    assert collection.left_out == {"rest of a table that cannot be read": 1}
 
 
 def test_chunks(folder: Path) -> None:

@@ -1,5 +1,8 @@
 """`rlqr data inspect`: a small collection with one of each fault, line by line."""
 
+import pytest
+
+from retrievers import inspection
 from retrievers.collection import Collection, Document, Query
 from retrievers.inspection import inspect
 
@@ -107,3 +110,12 @@ def test_collection_without_queries() -> None:
         "leaks between splits: none",
         "near-duplicates (from 0.8) in different splits: none",
     ]
+
+
+def test_the_search_for_near_duplicates_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inspection, "PAIRS", 2)
+    documents = [Document(str(n), "", f"{LONG} {n}") for n in range(4)]  # all are alike: 6 pairs
+    report = inspect(Collection.from_documents("alike", documents))
+    assert "among the documents, where the search for more ended: 2\n" in report
+    monkeypatch.setattr(inspection, "COMPARED_CHARS", 2 * len(documents[0].text))
+    assert "among 2 of the documents: 1\n" in inspect(Collection.from_documents("x", documents))

@@ -70,3 +70,12 @@ def test_a_row_outside_of_the_corpus_is_an_error(folder: Path) -> None:
 def test_a_copy_without_annotations(folder: Path) -> None:
     (folder / "SDS-KoPub-annotations" / "test-00000-of-00001.parquet").unlink()
     assert opened(folder, task="image").metadata("page-0") == {}
+
+
+def test_a_query_id_that_comes_twice_names_both_rows(folder: Path) -> None:
+    row = {"id": "x", "query": "예산?", "ground_truth": [1]}
+    for path in (folder / "SDS-KoPub-QA").iterdir():
+        path.unlink()
+    parquet(folder / "SDS-KoPub-QA" / "test-00000-of-00001.parquet", [row, row])
+    with pytest.raises(CollectionError, match=r"parquet:1 and again at .*\.parquet:2"):
+        opened(folder, task="image")

@@ -1,5 +1,6 @@
 """What loaders share: hub layouts, large files mapped from the disk, guessing, languages."""
 
+import gzip
 import json
 import logging
 from collections import Counter
@@ -198,7 +199,71 @@ def test_own_folders_are_guessed(tmp_path: Path) -> None:
     assert (found.loader, found.reason) == ("files", "files of documents")
     assert collection.qrels("test") == {"1": {"r.pdf#page-1": 1.0}}
     (tmp_path / "corpus.jsonl").write_text('{"_id": "a", "text": "b"}\n')
+    found = guess(tmp_path)  # BEIR's loader would pass over these queries and judgements
+    assert load(found.loader, **found.options).qrels("test") == {"1": {"r.pdf#page-1": 1.0}}
+    (tmp_path / "qrels").mkdir()
     assert guess(tmp_path).loader == "beir"
+
+
+def test_queries_without_a_split_are_those_of_all_judged_splits(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one")
+    (tmp_path / "b.txt").write_text("two")
+    (tmp_path / "queries.tsv").write_text("1\tone?\n2\ttwo?\n")
+    (tmp_path / "qrels.train.trec").write_text("1 0 a.txt 1\n")
+    (tmp_path / "qrels.test.trec").write_text("2 0 b.txt 1\n")
+    found = guess(tmp_path)
+    collection = load(found.loader, **found.options)
+    assert collection.qrels("train") == {"1": {"a.txt": 1.0}}
+    assert collection.qrels("test") == {"2": {"b.txt": 1.0}}
+    assert collection.left_out == {}
+    (tmp_path / "queries-more.tsv").write_text("3\tthree?\n")
+    with pytest.raises(CollectionError, match=r"queries-more.tsv and .*queries.tsv are both for"):
+        guess(tmp_path)
+
+
+def test_judgements_of_no_queries_are_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one")
+    (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n1\ta.txt\t1\n")
+    with pytest.raises(CollectionError, match=r"qrels.tsv judges queries, and no file of them"):
+        guess(tmp_path)
+
+
+def test_inspect_names_what_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from rewriter.cli import main
+
+    (tmp_path / "a.txt").write_text("one")
+    (tmp_path / "b.jsonl").write_text("{oops\n" * 5)
+    main(["data", "inspect", str(tmp_path)])
+    said = capsys.readouterr()
+    assert "left out: 5 malformed row\n" in said.out
+    named = [line for line in said.err.splitlines() if "b.jsonl" in line]
+    assert len(named) == 3
+    assert "b.jsonl:1: no JSON" in named[0]
+    assert named[2].endswith("others are counted only")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        # Text is decoded ahead: the line was said to be 0.
+        ("a.csv", b"id,text\n" + b"1,x\n" * 40 + b"2,\xe9\n", r"a.csv:42: 'utf-8' codec"),
+        ("a.csv", b'id,text\n1,x\n2,"open\n3,y\n', r"a.csv:3: the row that begins here"),
+        ("a.csv.gz", gzip.compress(b"id,text\n1,x\n")[:-12] + b"\xff" * 12, "damaged gzip file"),
+    ],
+)
+def test_a_damaged_csv_file_names_the_line(
+    tmp_path: Path, name: str, content: bytes, said: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(CollectionError, match=said):
+        list(read_rows(tmp_path / name))
+
+
+def test_reading_goes_on_after_a_line_that_is_not_utf_8(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"a": 1}\n{"a": "\xe9"}\n{"a": 3}\n')
+    one, bad, three = (row for _, row in read_rows(tmp_path / "a.jsonl"))
+    assert (one, three) == ({"a": 1}, {"a": 3})
+    assert "a.jsonl:2: 'utf-8' codec" in str(bad)
 
 
 def test_trec_folders_are_guessed(tmp_path: Path) -> None:

@@ -90,12 +90,21 @@ def test_jsonl_and_the_form_of_the_original_files(tmp_path: Path) -> None:
         ({"passages": None}, "'passages' is None"),
         ({"query": None}, "'query' is None"),
         ({"query_id": None}, "id None"),
+        ({"query_id": 1}, "and again at .*parquet:2"),
     ],
 )
 def test_a_row_that_is_not_as_published(tmp_path: Path, change: dict[str, Any], said: str) -> None:
     path = tmp_path / "v2.1" / "validation-00000-of-00001.parquet"
     parquet(path, [msmarco_row(1, ["a"], [1]), {**msmarco_row(2, ["b"], [0]), **change}], MSMARCO)
-    with pytest.raises(CollectionError, match=rf"validation-.*\.parquet:2: .*{said}"):
+    with pytest.raises(CollectionError, match=rf"validation-.*\.parquet:[12].*{said}"):
+        whole(tmp_path)
+
+
+def test_a_label_that_is_none_is_not_taken_for_irrelevant(tmp_path: Path) -> None:
+    row = {"query_id": 1, "query": "x", "passages": [{"passage_text": "a", "is_selected": "1"}]}
+    (tmp_path / "v2.1").mkdir()
+    (tmp_path / "v2.1" / "validation.jsonl").write_text(json.dumps(row))
+    with pytest.raises(CollectionError, match=r"validation.jsonl:1: 'is_selected' is '1', wanted"):
         whole(tmp_path)
 
 

@@ -436,6 +436,15 @@ def test_texts_from_outside_do_nothing_in_the_card(folder: Path, tmp_path: Path)
     assert "\\!\\[x\\](http://evil) a\\|b" in card
 
 
+def test_nothing_to_read_is_said_before_anything_is_asked(
+    folder: Path, server: GenerationServer, tmp_path: Path
+) -> None:
+    said = r"no document is read \(\d+ text blank or too short\); lower synthesis.min_chars"
+    with pytest.raises(SynthesisError, match=said):
+        synthesise(folder, server, tmp_path / "out", min_chars=100_000)
+    assert not server.bodies
+
+
 # -- page images ----------------------------------------------------------------------------------
 
 

@@ -157,6 +157,18 @@ def test_calls_begin_at_the_set_pace(server: GenerationServer) -> None:
     assert len(server.bodies) == 4
 
 
+def test_further_tries_keep_the_pace_too(server: GenerationServer) -> None:
+    server.faults = [(503, {}, b"busy")] * 2
+    assert one(server, requests_per_minute=300, retries=2, backoff_s=0).text == "re: hello"
+    assert server.times[2] - server.times[0] >= 0.35  # two intervals of 0.2 s
+
+
+def test_tokens_that_are_no_number_are_not_counted(server: GenerationServer) -> None:
+    message = {"message": {"content": "x"}, "finish_reason": "stop"}
+    server.always = {"choices": [message], "usage": {"prompt_tokens": "7"}}
+    assert one(server) == Reply("k", "x", False, None, None)
+
+
 def test_no_limit_waits_for_nothing() -> None:
     begun = time.monotonic()
     pace = Pace(None)

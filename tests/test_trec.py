@@ -137,6 +137,32 @@ def test_xml_topics(tmp_path: Path) -> None:
         read_queries(text(tmp_path / "none.xml", "<topics>\n<topic>x</topic></topics>"))
 
 
+def test_topics_are_whole_or_refused(tmp_path: Path) -> None:
+    smaller = "<top>\n<num> Number: 1\n<title> is 3 < 5, and a <b?\n<desc lang='en'> x\n</top>\n"
+    (query,) = read_queries(text(tmp_path / "t.trec", smaller))
+    assert (query.text, query.metadata) == ("is 3 < 5, and a <b?", {"desc": "x"})
+    for lost, line in (("<top>\n<num> 1 <title> a\n", 1), (smaller + "<top>\n<num> 2", 6)):
+        for rest in ("", smaller):
+            with pytest.raises(CollectionError, match=rf"t.trec:{line}: <top> without its </top>"):
+                read_queries(text(tmp_path / "t.trec", lost + rest))
+    twice = "<topics><topic number='1'><query>a</query><query>b</query></topic></topics>"
+    with pytest.raises(CollectionError, match=r"t.xml:1: 'query' is there 2 times"):
+        read_queries(text(tmp_path / "t.xml", twice))
+    parts = "<topic number='1'><query>a</query><sub>b</sub><sub>c</sub></topic>"
+    (query,) = read_queries(
+        text(tmp_path / "t.xml", f"<t:topics xmlns='u' xmlns:t='u'>{parts}</t:topics>")
+    )
+    assert (query.text, query.metadata) == ("a", {"sub": ["b", "c"]})
+    with gzip.open(tmp_path / "t.xml.gz", "wt") as file:
+        file.write(f"<topics>{parts}</topics>")
+    assert [one.id for one in read_queries(tmp_path / "t.xml.gz")] == ["1"]
+
+
+def test_a_header_is_no_query(tmp_path: Path) -> None:
+    rows = read_queries(text(tmp_path / "q.tsv", "query-id\ttext\n1\tone\n"))
+    assert [(one.id, one.text) for one in rows] == [("1", "one")]
+
+
 def test_queries_in_jsonl_tsv_and_txt(tmp_path: Path) -> None:
     other = {"_id": "b", "text": "x", "metadata": {"origin": "synthetic", "source": "d1"}}
     rows = f'{{"qid": 7, "question": "세금?", "topic": "tax"}}\n{json.dumps(other)}\n'
@@ -158,6 +184,7 @@ def test_queries_in_jsonl_tsv_and_txt(tmp_path: Path) -> None:
         ("q.jsonl", '{"id": 1.5, "text": "a"}', r"q.jsonl:1: id 1.5"),
         ("q.jsonl", '{"id": "1", "words": "a"}', r"q.jsonl:1: no query text: none of text, query"),
         ("q.jsonl", '{"id": "1", "text": 3}', r"q.jsonl:1: 'text' is 3, wanted text"),
+        ("q.jsonl", '{"id": "1", "text": "a", "metadata": "b"}', r"q.jsonl:1: 'metadata' is 'b'"),
         ("q.txt", "", r"q.txt holds no query"),
     ],
 )

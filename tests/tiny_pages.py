@@ -42,7 +42,7 @@ def save_page_model(folder: Path, family: str, *, seed: int = 0) -> Path:
     return folder
 
 
-def _tokenizer(special: Sequence[str], pad: str, **named: str) -> Any:
+def tokenizer_of(special: Sequence[str], pad: str, **named: str) -> Any:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -67,7 +67,7 @@ def _colpali() -> tuple[Any, Any]:
     from transformers import PaliGemmaConfig, SiglipImageProcessor
 
     patches = (IMAGE_SIDE // PATCH) ** 2
-    tokenizer = _tokenizer(("<pad>", "<bos>", "<eos>", "<image>"), "<pad>", bos_token="<bos>")
+    tokenizer = tokenizer_of(("<pad>", "<bos>", "<eos>", "<image>"), "<pad>", bos_token="<bos>")
     images = SiglipImageProcessor(size={"height": IMAGE_SIDE, "width": IMAGE_SIDE})
     images.image_seq_length = patches
     config = PaliGemmaConfig(
@@ -91,7 +91,7 @@ def _siglip() -> dict[str, Any]:
     }
 
 
-def _qwen_vision(**more: Any) -> dict[str, Any]:
+def qwen_vision(**more: Any) -> dict[str, Any]:
     return {
         "depth": 1,
         "num_heads": 2,
@@ -107,7 +107,7 @@ def _qwen(model: str, processor: str, config: str, vision: dict[str, Any]) -> tu
     import colpali_engine.models as engine
     import transformers
 
-    tokenizer = _tokenizer((*QWEN, *QWEN_PADS), "<|endoftext|>", eos_token="<|endoftext|>")
+    tokenizer = tokenizer_of((*QWEN, *QWEN_PADS), "<|endoftext|>", eos_token="<|endoftext|>")
     token = tokenizer.convert_tokens_to_ids
     text = TEXT | {
         "vocab_size": len(tokenizer),
@@ -140,19 +140,19 @@ def _qwen(model: str, processor: str, config: str, vision: dict[str, Any]) -> tu
 
 
 def _colqwen2() -> tuple[Any, Any]:
-    vision = _qwen_vision(embed_dim=32, hidden_size=32, mlp_ratio=2)
+    vision = qwen_vision(embed_dim=32, hidden_size=32, mlp_ratio=2)
     return _qwen("ColQwen2", "ColQwen2Processor", "Qwen2VLConfig", vision)
 
 
 def _colqwen2_5() -> tuple[Any, Any]:
-    vision = _qwen_vision(
+    vision = qwen_vision(
         hidden_size=32, intermediate_size=48, out_hidden_size=32, window_size=32
     ) | {"fullatt_block_indexes": [0]}
     return _qwen("ColQwen2_5", "ColQwen2_5_Processor", "Qwen2_5_VLConfig", vision)
 
 
 def _colqwen3() -> tuple[Any, Any]:
-    vision = _qwen_vision(
+    vision = qwen_vision(
         hidden_size=32,
         intermediate_size=48,
         out_hidden_size=32,
@@ -166,7 +166,7 @@ def _split_images(model: str, processor: str, config: str, text: dict[str, Any])
     import colpali_engine.models as engine
     import transformers
 
-    tokenizer = _tokenizer(("<pad>", *SMOL, "<image>", *TILES), "<pad>")
+    tokenizer = tokenizer_of(("<pad>", *SMOL, "<image>", *TILES), "<pad>")
     images = transformers.Idefics3ImageProcessor(
         size={"longest_edge": 4 * IMAGE_SIDE}, max_image_size={"longest_edge": IMAGE_SIDE}
     )

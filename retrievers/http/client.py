@@ -35,6 +35,7 @@ class Client:
 
     Args:
         settings: where to, and how patiently.
+        before: called before every try, such as to wait for a turn.
 
     Raises:
         MissingExtra: requests is not installed.
@@ -42,8 +43,9 @@ class Client:
         ValueError: the file that `verify` names is not there.
     """
 
-    def __init__(self, settings: CallSettings) -> None:
+    def __init__(self, settings: CallSettings, before: Callable[[], None] = lambda: None) -> None:
         self._settings = settings
+        self._before = before
         self._secrets = Secrets(settings)
         self._requests = import_extra("requests", "http")
         below = import_extra("urllib3", "http").exceptions
@@ -91,6 +93,7 @@ class Client:
         return min(asked, self._settings.max_wait_s)
 
     def _once(self, params: Mapping[str, Any], body: bytes | None) -> Any:
+        self._before()
         until = time.monotonic() + self._settings.timeout_s
         request = self._session.request
         try:

@@ -23,25 +23,23 @@ from retrievers.identity import (
     CollectionError,
     EmptyCollectionError,
     MissingFileError,
-    index_ids,
+    check_safe,
     nfc,
 )
 from retrievers.loaders.beir_write import write
+from retrievers.loaders.fields import id_field, metadata_field, optional_field, text_field
 from retrievers.loaders.hub import data_files, dataset_folder, short_name
-from retrievers.loaders.lines import (
-    id_field,
-    judgements,
-    open_lines,
-    optional_field,
-    text_field,
-)
+from retrievers.loaders.lines import judgements, open_lines
 from retrievers.loaders.rows import read_rows, whole
 from retrievers.loaders.storing import places, store
 from retrievers.qrels import SOURCE, Qrels
+from retrievers.queries import unique
 
 __all__ = ["load", "write"]
 
 QUERY_FIELDS = ("origin", "source", "reference")
+# Judgements that this layout does not read: a folder of them alone would seem to hold none.
+OTHERS = (".json", ".trec", ".qrels", ".txt", ".csv", ".tsv.gz")
 
 
 def load(
@@ -100,7 +98,7 @@ def _documents(files: list[Path]) -> Iterator[dict[str, str | None]]:
 
 
 def _document(row: dict[str, Any], where: str) -> dict[str, str | None]:
-    metadata = _metadata(row, where)
+    metadata = metadata_field(row, where)
     return {
         "id": id_field(row, "_id", where),
         "title": optional_field(row, "title", where),
@@ -110,26 +108,15 @@ def _document(row: dict[str, Any], where: str) -> dict[str, str | None]:
     }
 
 
-def _metadata(row: dict[str, Any], where: str) -> dict[str, Any]:
-    metadata = row.get("metadata") or {}
-    if not isinstance(metadata, dict):
-        raise CollectionError(
-            f"{where}: 'metadata' is {metadata!r:.80}, wanted an object; put it in braces"
-        )
-    return dict(metadata)
-
-
 def _queries(files: list[Path]) -> list[Query]:
     if not files:
         return []
-    found = [(place, _query(row, place)) for place, row in _rows(files)]
-    index_ids((query.id for _, query in found), "query", lambda row: found[row][0])
-    return [query for _, query in found]
+    return unique((place, _query(row, place)) for place, row in _rows(files))
 
 
 def _query(row: dict[str, Any], where: str) -> Query:
     identity, text = id_field(row, "_id", where), text_field(row, "text", where)
-    metadata = _metadata(row, where)
+    metadata = metadata_field(row, where)
     known = {key: optional_field(metadata, key, where) for key in QUERY_FIELDS}
     rest = {key: value for key, value in metadata.items() if key not in known}
     origin = known.pop("origin") or "human"
@@ -144,10 +131,17 @@ def _splits(folder: Path, asked: Path, queries: list[Query]) -> dict[str, dict[s
     paths = sorted(folder.glob("*.tsv"), key=lambda path: path.stem.split("."))
     if paths and not queries:
         raise MissingFileError(f"{asked} is missing, but {paths[0]} judges them")
+    others = [path for path in sorted(folder.glob("*")) if path.name.endswith(OTHERS)]
+    if others and not paths:
+        raise CollectionError(
+            f"{others[0]}: judgements are read from {folder.name}/SPLIT.tsv here; write the file "
+            "as such, or take the loader trec, which reads other forms"
+        )
     known = {nfc(query.id) for query in queries}
     splits: dict[str, dict[str, Qrels]] = {}
     for path in paths:
         split, _, kind = path.stem.partition(".")
+        check_safe(split, f"{path}: split")
         if not kind:
             read = judgements(open_lines(path), str(path), known, "queries.jsonl")
             splits[split] = {SOURCE: read}

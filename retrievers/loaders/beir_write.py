@@ -10,7 +10,8 @@ from retrievers.atomic import write_once
 from retrievers.collection import Collection, Query
 from retrievers.documents import values
 from retrievers.identity import CollectionError
-from retrievers.loaders.lines import HEADER, check_id
+from retrievers.loaders.fields import check_id
+from retrievers.loaders.lines import HEADER
 from retrievers.qrels import SOURCE, Qrels
 
 

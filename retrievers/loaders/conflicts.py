@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from retrievers.identity import CollectionError, nfc
+from retrievers.loaders.fields import check_id
 from retrievers.loaders.judgements import read_qrels
-from retrievers.loaders.lines import check_id, number, open_lines
+from retrievers.loaders.lines import number, open_lines
 from retrievers.qrels import Qrels
 
 COLUMNS = ("query-id", "corpus-id", "first", "second", "settled")

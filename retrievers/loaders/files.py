@@ -8,6 +8,7 @@ A row of a table that has an id of its own is FILE#ID. Page images are left in t
 drawn by whoever looks at them, at the resolution that is set there (`pages.dpi`).
 """
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from retrievers.collection import Collection
 from retrievers.identity import CollectionError, EmptyCollectionError, MissingFileError
 from retrievers.loaders.fields import as_json
 from retrievers.loaders.file_settings import FileFault, FilesSettings, Found
+from retrievers.loaders.left_out import leave_out
 from retrievers.loaders.page_files import image, pdf
 from retrievers.loaders.storing import places, store
 from retrievers.loaders.table_files import table
@@ -82,15 +84,36 @@ def _files(settings: FilesSettings) -> tuple[list[Path], Counter[str]]:
         raise MissingFileError(f"{folder} is no folder; give the one with your files")
     aside = {path.resolve() for path in (*settings.queries.values(), *settings.qrels.values())}
     known, unknown = [], Counter[str]()
-    for path in sorted(folder.rglob("*"), key=lambda path: path.relative_to(folder).parts):
-        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if hidden or not path.is_file() or path.resolve() in aside:
+    for path in sorted(_below(folder), key=lambda path: path.relative_to(folder).parts):
+        if not path.is_file():
+            what = "link to a folder, not followed" if path.is_dir() else "link to nothing"
+            leave_out(unknown, what, path)
+        elif path.resolve() in aside:
             continue
-        if ending(path) in READERS:
+        elif ending(path) in READERS:
             known.append(path)
         else:
             unknown[f"file of a kind that is not read ({path.suffix.lower() or 'no ending'})"] += 1
     return known, unknown
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Files and links in a folder and those inside it; hidden ones are passed over.
+
+    Raises:
+        CollectionError: a folder that may not be looked into.
+    """
+
+    def stop(error: OSError) -> None:
+        raise CollectionError(
+            f"{error.filename}: {error.strerror}; make the folder readable, or move it away"
+        ) from error
+
+    for place, folders, names in os.walk(folder, onerror=stop):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        links = [name for name in folders if Path(place, name).is_symlink()]
+        shown = [name for name in names if not name.startswith(".")]
+        yield from (Path(place, name) for name in (*shown, *links))
 
 
 def ending(path: Path) -> str:
@@ -135,11 +158,11 @@ def _read(path: Path, settings: FilesSettings, left_out: Counter[str]) -> Iterat
             elif settings.failed == "stop":
                 raise found
             else:
-                left_out[found.reason] += 1
+                leave_out(left_out, found.reason, found)
     except FileFault as fault:
         if settings.failed == "stop":
             raise
-        left_out[fault.reason] += 1
+        leave_out(left_out, fault.reason, fault)
 
 
 def _chunks(found: Found, chunker: Chunker) -> Iterator[Found]:

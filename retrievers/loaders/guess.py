@@ -40,10 +40,18 @@ def guess(folder: Path) -> Guess:
 
 
 def _beir(folder: Path) -> Guess | None:
-    for name in ("corpus.jsonl", "corpus.jsonl.gz"):
-        if (folder / name).is_file():
-            return Guess("beir", {"folder": folder}, name)
-    return None
+    names = ("corpus.jsonl", "corpus.jsonl.gz")
+    corpus = next((folder / name for name in names if (folder / name).is_file()), None)
+    if corpus is None:
+        return None
+    if not (folder / "qrels").is_dir():
+        topics, qrels = _asked_and_judged(folder, _is_asked, _is_judged)
+        # Queries that lie there in another form than BEIR's would be passed over.
+        if topics and (qrels or not any(folder.glob("queries.jsonl*"))):
+            options = {"corpus": corpus, "topics": topics, "qrels": qrels}
+            options["name"] = folder.resolve().name
+            return Guess("trec", options, f"queries beside {corpus.name}, and no folder qrels/")
+    return Guess("beir", {"folder": folder}, corpus.name)
 
 
 def _kopub(folder: Path) -> Guess | None:
@@ -97,36 +105,84 @@ def _tables(folder: Path, *kinds: str) -> Iterator[Path]:
 
 def _trec(folder: Path) -> Guess | None:
     """Topics and judgements by their names, and a folder of documents beside them."""
-    topics = _by_split(folder, lambda name: name.startswith("topics"))
     places = (folder / name for name in ("corpus", "collection", "docs"))
     corpus = next((place for place in places if place.is_dir()), None)
-    if not topics or corpus is None:
+    if corpus is None or not any(_named(folder, _is_topics)):
         return None
-    qrels = _by_split(folder, lambda name: "qrels" in name)
-    judged = {split: path for split, path in qrels.items() if split in topics}
-    options = {"corpus": corpus, "topics": topics, "qrels": judged}
+    topics, qrels = _asked_and_judged(folder, _is_topics, lambda name: "qrels" in name)
+    options = {"corpus": corpus, "topics": topics, "qrels": qrels}
     return Guess("trec", options, f"topics* beside {corpus.name}/")
 
 
 def _files(folder: Path) -> Guess | None:
     if not any(ending(path) in READERS for path in folder.rglob("*") if path.is_file()):
         return None
-    queries = _by_split(folder, lambda n: n.startswith("queries") and n.endswith(ASKED))
-    qrels = _by_split(folder, lambda n: n.startswith("qrels") and n.endswith(JUDGED))
-    judged = {split: path for split, path in qrels.items() if split in queries}
-    options = {"folder": folder, "queries": queries, "qrels": judged, "failed": "skip"}
+    topics, qrels = _asked_and_judged(folder, _is_asked, _is_judged)
+    options = {"folder": folder, "queries": topics, "qrels": qrels, "failed": "skip"}
     return Guess("files", options, "files of documents")
 
 
-def _by_split(folder: Path, wanted: Callable[[str], bool]) -> dict[str, Path]:
-    """Split → file; a name that says no split is that of "test"."""
+def _is_topics(name: str) -> bool:
+    return name.startswith("topics")
+
+
+def _is_asked(name: str) -> bool:
+    return name.startswith("queries") and name.removesuffix(".gz").endswith(ASKED)
+
+
+def _is_judged(name: str) -> bool:
+    return name.startswith("qrels") and name.removesuffix(".gz").endswith(JUDGED)
+
+
+def _named(folder: Path, wanted: Callable[[str], bool]) -> Iterator[Path]:
     files = sorted(path for path in folder.iterdir() if path.is_file())
-    found: dict[str, Path] = {}
+    return (path for path in files if wanted(path.name.lower()))
+
+
+def _asked_and_judged(
+    folder: Path, asked: Callable[[str], bool], judged: Callable[[str], bool]
+) -> tuple[dict[str, Path], dict[str, Path]]:
+    """Files of queries and of judgements by split, as their names say.
+
+    Queries whose name says no split are those of every split that has judgements and no queries of
+    its own; where there are none, of "test".
+
+    Raises:
+        CollectionError: a file that fits nowhere, which would be passed over or taken for a
+            document.
+    """
+    queries, qrels = (_by_split(_named(folder, wanted)) for wanted in (asked, judged))
+    if None in qrels:
+        _only(qrels, "test", qrels.pop(None))
+    if None in queries:
+        of_all = queries.pop(None)
+        for split in [split for split in qrels if split not in queries] or ["test"]:
+            _only(queries, split, of_all)
+    if alone := [path for split, path in qrels.items() if split not in queries]:
+        raise CollectionError(
+            f"{alone[0]} judges queries, and no file of them is beside it; add queries.jsonl (or "
+            ".tsv, .txt), or rename this"
+        )
+    return _splits(queries), _splits(qrels)
+
+
+def _by_split(files: Iterator[Path]) -> dict[str | None, Path]:
+    """Split → file; None for a name that says no split."""
+    found: dict[str | None, Path] = {}
     for path in files:
         name = path.name.lower()
-        if wanted(name):
-            split = next(
-                (s for s in SPLITS if s in name), "validation" if "dev" in name else "test"
-            )
-            found.setdefault(split, path)
+        said = next((split for split in SPLITS if split in name), None)
+        _only(found, said or ("validation" if "dev" in name else None), path)
     return found
+
+
+def _only(found: dict[str | None, Path], split: str | None, path: Path) -> None:
+    if found.setdefault(split, path) != path:
+        raise CollectionError(
+            f"{found[split]} and {path} are both for one split ({split or 'unnamed'}); rename one, "
+            "or name the files in a configuration, as in configs/collections/, and give --config"
+        )
+
+
+def _splits(found: dict[str | None, Path]) -> dict[str, Path]:
+    return {split: path for split, path in found.items() if split is not None}

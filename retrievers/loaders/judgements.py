@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from retrievers.identity import CollectionError, EmptyCollectionError, MissingFileError, nfc
-from retrievers.loaders.lines import HEADER, check_id, judgements, number, open_lines
+from retrievers.loaders.fields import check_id
+from retrievers.loaders.lines import HEADER, judgements, number, open_lines, whole_text
 from retrievers.qrels import Judgements, Qrels
 
 
@@ -68,11 +69,15 @@ def _form(path: Path) -> str:
 
 
 def _read_json(path: Path) -> Qrels:
-    text = "\n".join(line for _, line in open_lines(path))
+    text = whole_text(path)
     try:
         given = json.loads(text, object_pairs_hook=_once)
     except CollectionError as error:
         raise CollectionError(f"{path}: {error}") from error
+    except json.JSONDecodeError as error:
+        raise CollectionError(
+            f'{path}:{error.lineno}: no JSON ({error}); wanted: {{"query": {{"document": 2}}}}'
+        ) from error
     except (ValueError, RecursionError) as error:
         raise CollectionError(
             f'{path}: no JSON ({error}); wanted: {{"query": {{"document": 2}}}}'

@@ -22,13 +22,13 @@ from retrievers.collection import Collection, Query
 from retrievers.conventions import Conventions
 from retrievers.documents import values
 from retrievers.identity import CollectionError, MissingFileError, UnknownNameError
-from retrievers.loaders.fields import as_json, identity, image_bytes, joined_fields
+from retrievers.loaders.fields import as_json, identity, image_bytes, joined_fields, text_field
 from retrievers.loaders.hub import data_files, dataset_folder
-from retrievers.loaders.lines import text_field
 from retrievers.loaders.rows import column_names, read_rows, whole
 from retrievers.loaders.settings import LoaderSettings
 from retrievers.loaders.storing import places, store
 from retrievers.qrels import SOURCE, Qrels
+from retrievers.queries import unique
 
 QA, CORPUS, ANNOTATIONS = (f"SDS-KoPub-{part}" for part in ("QA", "corpus", "annotations"))
 SAME = "same_image_as"  # in the metadata of a page whose image came before
@@ -162,7 +162,7 @@ def _without(table: pa.Table, dropped: set[str]) -> pa.Table:
 
 
 def _asked(files: list[Path], ids: list[str]) -> tuple[list[Query], Qrels]:
-    queries: list[Query] = []
+    found: list[tuple[str, Query]] = []
     judged: Qrels = {}
     rows = (pair for path in files for pair in read_rows(path))
     for number, (place, given) in enumerate(rows, 1):
@@ -176,9 +176,9 @@ def _asked(files: list[Path], ids: list[str]) -> tuple[list[Query], Qrels]:
         rest = {k: v for k, v in row.items() if k not in ("query", "ground_truth", "id")}
         key = identity(row["id"], place) if row.get("id") is not None else f"q{number}"
         kept = {name: value for name, value in rest.items() if value is not None}
-        queries.append(Query(key, text_field(row, "query", place), metadata=kept))
+        found.append((place, Query(key, text_field(row, "query", place), metadata=kept)))
         judged[key] = {ids[one]: 1.0 for one in gold}
-    return queries, judged
+    return unique(found), judged
 
 
 def _row_numbers(row: dict[str, Any], column: str, place: str) -> list[int]:

@@ -5,27 +5,42 @@ import json
 import re
 import zlib
 from collections.abc import Container, Iterable, Iterator
+from contextlib import AbstractContextManager
 from itertools import islice
 from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
 from retrievers.identity import CollectionError, EmptyCollectionError, UnknownNameError, nfc
+from retrievers.loaders.fields import check_id
 from retrievers.qrels import Qrels
 
 HEADER = ("query-id", "corpus-id", "score")
 _BOM = b"\xef\xbb\xbf"
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _WANTED = "three columns apart by tabs: query-id, corpus-id, score"
+
+
+def open_bytes(path: Path) -> AbstractContextManager[Iterable[bytes]]:
+    """A plain or gzip file. Raises CollectionError for a folder."""
+    if path.is_dir():
+        raise CollectionError(f"{path} is a folder, wanted a file; rename or remove the folder")
+    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
 
 
 def open_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Lines of a plain or gzip file; see `lines`. Raises CollectionError for a folder."""
-    if path.is_dir():
-        raise CollectionError(f"{path} is a folder, wanted a file; rename or remove the folder")
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as opened:
+    with open_bytes(path) as opened:
         yield from lines(opened, str(path))
+
+
+def whole_text(path: Path) -> str:
+    """All of a plain or gzip file, each line where it is in the file. Errors as `lines`."""
+    found: list[str] = []
+    for number, text in open_lines(path):
+        found += [""] * (number - 1 - len(found))
+        found.append(text)
+    return "\n".join(found)
 
 
 def lines(stream: Iterable[bytes], label: str) -> Iterator[tuple[int, str]]:
@@ -34,19 +49,31 @@ def lines(stream: Iterable[bytes], label: str) -> Iterator[tuple[int, str]]:
     A byte order mark and CRLF line ends are removed. label: the file's name, for messages.
     Raises CollectionError for what is not UTF-8 and for a damaged gzip file.
     """
+    for number, raw in raw_lines(stream, label):
+        yield number, decoded(raw, f"{label}:{number}")
+
+
+def raw_lines(stream: Iterable[bytes], label: str) -> Iterator[tuple[int, bytes]]:
+    """As `lines`, not decoded yet: a reader may go on after a line that is not UTF-8."""
     number = 0
     try:
         # Bytes are split at "\n" only; text mode also splits at a lone "\r" within a text.
         for number, raw in enumerate(stream, 1):
             data = raw.removeprefix(_BOM) if number == 1 else raw
-            if text := data.rstrip(b"\r\n").decode():
-                yield number, text
-    except UnicodeDecodeError as error:
-        raise CollectionError(f"{label}:{number}: {error}; save the file as UTF-8") from error
+            if kept := data.rstrip(b"\r\n"):
+                yield number, kept
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise CollectionError(
             f"{label}: damaged gzip file after line {number} ({error}); fetch or write it again"
         ) from error
+
+
+def decoded(raw: bytes, where: str) -> str:
+    """The text of a line. Raises CollectionError for what is not UTF-8."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise CollectionError(f"{where}: {error}; save the file as UTF-8") from error
 
 
 def json_objects(
@@ -81,49 +108,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for key in keys if keys.count(key) > 1)
         raise CollectionError(f"{twice!r} is given twice in one object; keep one of the two")
     return row
-
-
-def check_id(identity: str, where: str) -> None:
-    """Raise CollectionError for an id that a line of judgements cannot hold."""
-    if _CONTROL.search(identity):
-        raise CollectionError(
-            f"{where}: id {identity!r} holds a tab, line break or other control character, so that "
-            "a TSV file of judgements cannot refer to it; rename it"
-        )
-
-
-def id_field(row: dict[str, Any], key: str, where: str) -> str:
-    """Return the id under `key`. Errors as `text_field` and `check_id`."""
-    identity = text_field(row, key, where)
-    check_id(identity, where)
-    return identity
-
-
-def text_field(row: dict[str, Any], key: str, where: str) -> str:
-    """Return the text under `key`. where: "file:line". Raises CollectionError if there is none."""
-    if key not in row:
-        raise CollectionError(
-            f"{where}: no {key!r}; add it (the line has: {', '.join(row) or 'nothing'})"
-        )
-    value = row[key]
-    if not isinstance(value, str):
-        raise CollectionError(
-            f"{where}: {key!r} is {value!r:.80}, wanted text; put it in quotes, or write an empty "
-            f"text where there is none"
-        )
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        # json reads "\ud800" alone without complaint, but no file or index can hold it.
-        raise CollectionError(
-            f"{where}: {key!r} holds half a surrogate pair ({error}); remove or repair the escape"
-        ) from error
-    return value
-
-
-def optional_field(row: dict[str, Any], key: str, where: str) -> str | None:
-    """Return the text under `key`, None where it is missing or null. Errors as `text_field`."""
-    return None if row.get(key) is None else text_field(row, key, where)
 
 
 def judgements(

@@ -17,13 +17,13 @@ from pydantic import Field
 
 from retrievers.collection import Collection, Query
 from retrievers.identity import CollectionError, EmptyCollectionError
-from retrievers.loaders.fields import as_json, identity
+from retrievers.loaders.fields import as_json, identity, text_field
 from retrievers.loaders.hub import data_files, dataset_folder, short_name
-from retrievers.loaders.lines import text_field
 from retrievers.loaders.rows import count_rows, read_rows, whole
 from retrievers.loaders.settings import LoaderSettings
 from retrievers.loaders.storing import places, store
 from retrievers.qrels import SOURCE, Qrels
+from retrievers.queries import unique
 
 Share = Annotated[float, Field(gt=0, le=1)]
 
@@ -109,15 +109,17 @@ def _documents(
 def _asked(
     files: dict[str, list[Path]], drawn: dict[str, set[int]]
 ) -> tuple[list[Query], dict[str, dict[str, Qrels]]]:
-    queries, splits = [], {}
+    found: list[tuple[str, Query]] = []
+    splits = {}
     for split, paths in files.items():
         judged: Qrels = {}
         for place, row in _rows(paths, drawn[split]):
-            queries.append(_query(row, place))
+            query = _query(row, place)
+            found.append((place, query))
             relevant = (text for text, _, label in _passages(row, place) if label == 1)
-            judged[queries[-1].id] = {_passage_id(text): 1.0 for text in relevant if text.strip()}
+            judged[query.id] = {_passage_id(text): 1.0 for text in relevant if text.strip()}
         splits[split] = {SOURCE: judged}
-    return queries, splits
+    return unique(found), splits
 
 
 def _query(row: dict[str, Any], place: str) -> Query:
@@ -148,6 +150,10 @@ def _passages(row: dict[str, Any], place: str) -> list[tuple[str, str | None, in
         raise CollectionError(f"{place}: 'passages' is {given!r:.80}, wanted lists by name")
     if not all(isinstance(text, str) for text, _, _ in parts):
         raise CollectionError(f"{place}: a passage without text; fetch the file again")
+    if wrong := [label for _, _, label in parts if label not in (-1, 0, 1, None)]:
+        raise CollectionError(
+            f"{place}: 'is_selected' is {wrong[0]!r:.80}, wanted 0 or 1, or -1 where it is hidden"
+        )
     return parts
 
 

@@ -1,24 +1,30 @@
 """Files of queries alone, in the forms in use.
 
     .jsonl                {"_id": "q1", "text": "…", …}; other names of the two fields are known too
-    .tsv                  query-id, text, apart by a tab, without a header
+    .tsv                  query-id, text, apart by a tab; a header of such names is passed over
     .txt                  a query a line; its id is q1, q2, … by line, blank lines counted
     .xml, .sgml, .trec    TREC topics: <topic number="1"> with fields, or <top><num> Number: 301 …
 
-Other endings are read by what the file begins with. The first three may end in .gz.
+Other endings are read by what the file begins with. All may end in .gz.
 """
 
-import html
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
-from retrievers.identity import CollectionError, EmptyCollectionError, MissingFileError, index_ids
-from retrievers.loaders.fields import QUERY_IDS, QUERY_TEXTS, identity, named
-from retrievers.loaders.lines import json_objects, open_lines, optional_field, text_field
-from retrievers.queries import Query
+from retrievers.identity import CollectionError, EmptyCollectionError, MissingFileError
+from retrievers.loaders.fields import (
+    QUERY_IDS,
+    QUERY_TEXTS,
+    identity,
+    metadata_field,
+    named,
+    optional_field,
+    text_field,
+)
+from retrievers.loaders.lines import json_objects, open_lines
+from retrievers.loaders.topics import topics
+from retrievers.queries import Query, unique
 
 KNOWN = ("origin", "source", "reference")
 ENDINGS = {
@@ -30,11 +36,6 @@ ENDINGS = {
     "sgml": "topics",
     "trec": "topics",
 }
-# What old TREC topics write before a field's text.
-_LABEL = re.compile(r"^(?:Number|Topic|Description|Narrative)\s*:", re.IGNORECASE)
-_TOP = re.compile(r"<top>(.*?)</top>", re.IGNORECASE | re.DOTALL)
-_FIELD = re.compile(r"<(\w+)>([^<]*)")
-_TOPIC = re.compile(r"<topic[\s>]", re.IGNORECASE)
 
 
 def read_queries(path: str | Path, field: str | None = None) -> list[Query]:
@@ -57,12 +58,11 @@ def read_queries(path: str | Path, field: str | None = None) -> list[Query]:
     found = list(_READERS[_form(path)](path, field))
     if not found:
         raise EmptyCollectionError(f"{path} holds no query; add some, or give another file")
-    places = [place for place, _ in found]
-    index_ids((query.id for _, query in found), "query", lambda row: places[row])
+    queries = unique(found)
     for place, query in found:
         if not query.text.strip():
             raise CollectionError(f"{place}: query {query.id!r} has no text; write one")
-    return [query for _, query in found]
+    return queries
 
 
 def _form(path: Path) -> str:
@@ -86,7 +86,7 @@ def _query(row: dict[str, Any], field: str | None, place: str) -> Query:
     text = named(row, (field,) if field else QUERY_TEXTS, "query text", place)
     # BEIR keeps further fields in `metadata`, others beside the text.
     beside = {name: value for name, value in row.items() if name not in (key, text, "metadata")}
-    metadata = {**beside, **(row.get("metadata") or {})}
+    metadata = {**beside, **metadata_field(row, place)}
     known = {name: optional_field(metadata, name, place) for name in KNOWN}
     rest = {name: value for name, value in metadata.items() if name not in KNOWN}
     words, origin = text_field(row, text, place), known.pop("origin") or "human"
@@ -101,12 +101,19 @@ def _tsv(path: Path, field: str | None) -> Iterator[tuple[str, Query]]:
     for number, line in open_lines(path):
         place = f"{path}:{number}"
         columns = line.split("\t")
+        if number == 1 and _is_header(columns):
+            continue
         if len(columns) != 2:
             raise CollectionError(
                 f"{place}: {line[:80]!r} has {len(columns)} columns, wanted two apart by a tab: "
                 "query-id, text"
             )
         yield place, Query(identity(columns[0], place), columns[1])
+
+
+def _is_header(columns: list[str]) -> bool:
+    names = [column.strip().lower() for column in columns]
+    return len(names) == 2 and names[0] in QUERY_IDS and names[1] in QUERY_TEXTS
 
 
 def _txt(path: Path, field: str | None) -> Iterator[tuple[str, Query]]:
@@ -121,61 +128,9 @@ def _no_field(path: Path, field: str | None) -> None:
         raise CollectionError(f"{path} has no fields; leave out the field {field!r}")
 
 
-def _topics(path: Path, field: str | None) -> Iterator[tuple[str, Query]]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise CollectionError(f"{path}: {error}; save the file as UTF-8") from error
-    found = _sgml(text, path) if _TOP.search(text) else _xml(text, path)
-    for place, fields in found:
-        key = named(fields, ("num", *QUERY_IDS), "topic number", place)
-        name = named(fields, (field,) if field else ("title", *QUERY_TEXTS), "topic text", place)
-        rest = {k: v for k, v in fields.items() if k not in (key, name)}
-        yield place, Query(identity(fields[key], place), fields[name], metadata=rest)
-
-
-def _sgml(text: str, path: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Topics whose fields have no end tags."""
-    for top in _TOP.finditer(text):
-        fields = (
-            (name.lower(), _LABEL.sub("", raw.strip())) for name, raw in _FIELD.findall(top[1])
-        )
-        plain = {name: " ".join(html.unescape(raw).split()) for name, raw in fields}
-        yield f"{path}:{_line(text, top.start())}", plain
-
-
-def _xml(text: str, path: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    try:
-        root = ElementTree.fromstring(text)
-    except ElementTree.ParseError as error:
-        line = error.position[0]
-        raise CollectionError(f"{path}:{line}: no XML: {error}; correct the file") from error
-    topics = [element for element in root.iter() if str(element.tag).lower() == "topic"]
-    starts = [match.start() for match in _TOPIC.finditer(text)]
-    for topic, start in zip(topics, starts, strict=False):
-        given = {name.lower(): value for name, value in topic.attrib.items()}
-        fields = {str(part.tag).lower(): _text(part) for part in topic}
-        # Text beside the parts is no list of fields, but one text with parts of it marked.
-        marked = any(beside and beside.strip() for beside in (topic.text, *_tails(topic)))
-        own = {"text": _text(topic)} if marked or not fields else fields
-        yield f"{path}:{_line(text, start)}", {**given, **own}
-
-
-def _tails(element: Any) -> Iterator[str | None]:
-    yield from (part.tail for part in element)
-
-
-def _text(element: Any) -> str:
-    return " ".join("".join(element.itertext()).split())
-
-
-def _line(text: str, position: int) -> int:
-    return text.count("\n", 0, position) + 1
-
-
 _READERS: dict[str, Callable[[Path, str | None], Iterator[tuple[str, Query]]]] = {
     "jsonl": _jsonl,
     "tsv": _tsv,
     "txt": _txt,
-    "topics": _topics,
+    "topics": topics,
 }

@@ -3,12 +3,13 @@
 import csv
 import gzip
 import io
+import zlib
 from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from retrievers.identity import CollectionError, MissingFileError
-from retrievers.loaders.lines import json_objects, open_lines
+from retrievers.loaders.lines import decoded, json_objects, open_bytes, open_lines, raw_lines
 
 TABLES = ("parquet", "jsonl", "json", "csv", "tsv")  # all but the first also end in .gz
 BATCH = 64  # rows decoded at once: a row may hold a page image
@@ -123,15 +124,16 @@ def _parquet(
 
 
 def _json(path: Path) -> Iterator[tuple[str, Row | CollectionError]]:
-    for number, text in open_lines(path):
-        place = f"{path}:{number}"
-        try:
-            # One line at a time: reading goes on after a line that is malformed.
-            (_, row), *_ = json_objects([(number, text)], str(path))
-        except CollectionError as error:
-            yield place, error
-        else:
-            yield place, row
+    with open_bytes(path) as opened:
+        for number, raw in raw_lines(opened, str(path)):
+            place = f"{path}:{number}"
+            try:
+                # One line at a time: reading goes on after a line that is malformed.
+                (_, row), *_ = json_objects([(number, decoded(raw, place))], str(path))
+            except CollectionError as error:
+                yield place, error
+            else:
+                yield place, row
 
 
 def _separated(path: Path, kind: str) -> Iterator[tuple[str, Row | CollectionError]]:
@@ -148,18 +150,24 @@ def _separated(path: Path, kind: str) -> Iterator[tuple[str, Row | CollectionErr
         )
         try:
             yield from _records(reader, str(path))
-        except (csv.Error, UnicodeDecodeError, EOFError, gzip.BadGzipFile) as error:
+        except UnicodeDecodeError as error:
+            # Text is decoded ahead of the row that is read: this finds the line.
+            for _ in open_lines(path):
+                pass
+            raise CollectionError(f"{path}: {error}; save the file as UTF-8") from error
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise CollectionError(
-                f"{path}:{reader.line_num}: not readable as {kind.upper()} in UTF-8: {error}"
+                f"{path}: damaged gzip file after line {reader.line_num} ({error}); fetch or write "
+                "it again"
             ) from error
 
 
 def _records(reader: Any, label: str) -> Iterator[tuple[str, Row | CollectionError]]:
-    header: list[str] = next(reader, [])
+    header: list[str] = _record(reader, label, 1) or []
     if not header or len(set(header)) < len(header):
         raise CollectionError(f"{label}:1: wanted a header of different names, found {header!r}")
     first = reader.line_num + 1
-    for fields in reader:
+    while (fields := _record(reader, label, first)) is not None:
         place, first = f"{label}:{first}", reader.line_num + 1
         if not fields:
             continue
@@ -173,3 +181,15 @@ def _records(reader: Any, label: str) -> Iterator[tuple[str, Row | CollectionErr
                     "line"
                 ),
             )
+
+
+def _record(reader: Any, label: str, line: int) -> list[str] | None:
+    """The next fields, which begin in that line; None at the end."""
+    try:
+        found: list[str] | None = next(reader, None)
+    except csv.Error as error:
+        # Of a quote that nobody closes the reader knows only where the file ends.
+        raise CollectionError(
+            f"{label}:{line}: the row that begins here is not readable: {error}; correct its quotes"
+        ) from error
+    return found

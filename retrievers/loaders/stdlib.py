@@ -13,7 +13,8 @@ from pathlib import Path
 from retrievers.collection import Collection, Query
 from retrievers.demo.stdlib import documents
 from retrievers.documents import build_table
-from retrievers.loaders.lines import json_objects, judgements, lines, optional_field, text_field
+from retrievers.loaders.fields import optional_field, text_field
+from retrievers.loaders.lines import json_objects, judgements, lines
 from retrievers.qrels import SOURCE, Qrels
 
 SPLITS = ("train", "validation", "test")

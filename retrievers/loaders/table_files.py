@@ -14,8 +14,9 @@ def table(path: Path, name: str, settings: FilesSettings) -> Iterator[Found | Fi
     """Its rows; instead of one that is malformed, a fault.
 
     Raises:
-        FileFault: the file cannot be read at all.
+        FileFault: the file holds no row, or cannot be read at all or from some row on.
     """
+    number = 0
     try:
         for number, (place, row) in enumerate(read_rows(path), 1):
             try:
@@ -23,7 +24,10 @@ def table(path: Path, name: str, settings: FilesSettings) -> Iterator[Found | Fi
             except CollectionError as error:
                 yield FileFault(str(error), "malformed row")
     except CollectionError as error:
-        raise FileFault(str(error), "unreadable table") from error
+        reason = "rest of a table that cannot be read" if number else "unreadable table"
+        raise FileFault(str(error), reason) from error
+    if not number:
+        raise FileFault(f"{path}: a table without a row; add some, or remove it", "empty table")
 
 
 def _document(

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from retrievers.base import import_extra
 from retrievers.identity import CollectionError
 from retrievers.loaders.file_settings import FileFault, FilesSettings, Found
@@ -12,7 +14,7 @@ from retrievers.loaders.file_settings import FileFault, FilesSettings, Found
 HIDDEN = ("script", "style", "noscript", "template", "svg", "head")
 _HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t#]*$", re.MULTILINE)
 _FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
-_FRONT = re.compile(r"\A---\r?\n.*?^---[ \t]*\r?\n", re.MULTILINE | re.DOTALL)
+_FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.MULTILINE | re.DOTALL)
 
 
 def plain_text(path: Path, name: str, settings: FilesSettings) -> Iterator[Found]:
@@ -22,9 +24,21 @@ def plain_text(path: Path, name: str, settings: FilesSettings) -> Iterator[Found
 
 def markdown(path: Path, name: str, settings: FilesSettings) -> Iterator[Found]:
     """The text as written, without the YAML in front; its title is the first heading."""
-    text = _FRONT.sub("", _decoded(path, settings.encoding))
+    text = _without_front(_decoded(path, settings.encoding))
     heading = _HEADING.search(_FENCED.sub("", text))
     yield Found(name, heading[1] if heading else "", text, str(path))
+
+
+def _without_front(text: str) -> str:
+    """Two rules with a text between them are no YAML: that text stays."""
+    front = _FRONT.match(text)
+    if front is None:
+        return text
+    try:
+        given = yaml.safe_load(front[1])
+    except yaml.YAMLError:
+        return text
+    return text[front.end() :] if given is None or isinstance(given, dict) else text
 
 
 def html(path: Path, name: str, settings: FilesSettings) -> Iterator[Found]:
@@ -33,7 +47,7 @@ def html(path: Path, name: str, settings: FilesSettings) -> Iterator[Found]:
     The encoding is the one that the page declares, else it is guessed, as browsers do.
     """
     parser = import_extra("bs4", "html")
-    soup = parser.BeautifulSoup(path.read_bytes(), "html.parser")
+    soup = parser.BeautifulSoup(_bytes(path), "html.parser")
     if soup.contains_replacement_characters:
         raise FileFault(f"{path}: not readable as {soup.original_encoding}", "undecodable file")
     title = " ".join(soup.title.get_text().split()) if soup.title else ""
@@ -51,10 +65,14 @@ def _blocks(soup: Any) -> str:
     return "\n".join(line for line in lines if line)
 
 
+def _bytes(path: Path) -> bytes:
+    if data := path.read_bytes():
+        return data
+    raise FileFault(f"{path}: an empty file of 0 bytes; remove it", "empty file")
+
+
 def _decoded(path: Path, encoding: str) -> str:
-    data = path.read_bytes()
-    if not data:
-        raise FileFault(f"{path}: an empty file of 0 bytes; remove it", "empty file")
+    data = _bytes(path)
     try:
         text = data.decode("utf-8-sig" if encoding == "utf-8" else encoding)
     except UnicodeDecodeError as error:

@@ -15,6 +15,7 @@ from retrievers.collection import Collection, Query
 from retrievers.identity import CollectionError, DuplicateIdError, MissingFileError, nfc
 from retrievers.loaders.fields import IDS, TEXTS, TITLES, as_json, identity, joined_fields, named
 from retrievers.loaders.judgements import read_qrels
+from retrievers.loaders.left_out import leave_out
 from retrievers.loaders.query_files import read_queries
 from retrievers.loaders.rows import TABLES, read_rows, table_kind, whole
 from retrievers.loaders.settings import LoaderSettings
@@ -117,10 +118,10 @@ def _documents(
         for place, row in read_rows(path):
             try:
                 yield _document(whole(row), settings, place)
-            except CollectionError:
+            except CollectionError as error:
                 if settings.bad_rows == "stop":
                     raise
-                left_out["malformed document"] += 1
+                leave_out(left_out, "malformed document", error)
 
 
 def _document(row: dict[str, Any], settings: TrecSettings, place: str) -> dict[str, Any]:

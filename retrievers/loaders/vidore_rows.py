@@ -9,10 +9,17 @@ from typing import Any
 
 from retrievers.collection import Query
 from retrievers.identity import CollectionError, UnknownNameError
-from retrievers.loaders.fields import as_json, identity, image_bytes, joined_fields, same
-from retrievers.loaders.lines import text_field
+from retrievers.loaders.fields import (
+    as_json,
+    identity,
+    image_bytes,
+    joined_fields,
+    same,
+    text_field,
+)
 from retrievers.loaders.rows import column_names, read_rows, whole
 from retrievers.qrels import Qrels
+from retrievers.queries import unique
 
 TEXTS = ("markdown", "text_description", "text")
 
@@ -104,7 +111,7 @@ def judged(subset: Subset) -> tuple[list[Query], Qrels]:
 
 
 def _judged(subset: Subset) -> tuple[list[Query], Qrels]:
-    queries = []
+    found = []
     for path in subset.queries:
         for place, given in read_rows(path):
             row = whole(given)
@@ -112,7 +119,8 @@ def _judged(subset: Subset) -> tuple[list[Query], Qrels]:
             rest = {k: v for k, v in row.items() if k not in (key, "query") and v is not None}
             number = f"{subset.name}/{identity(row[key], place)}"
             words = text_field(row, "query", place)
-            queries.append(Query(number, words, metadata=_parted(subset.name, rest)))
+            found.append((place, Query(number, words, metadata=_parted(subset.name, rest))))
+    queries = unique(found)
     judged: Qrels = {query.id: {} for query in queries}
     for path in subset.qrels:
         for place, given in read_rows(path):

@@ -74,7 +74,8 @@ def run(config: Config, output: Path, limit: int | None = None) -> Outcome:
     Raises:
         ConfigError: no section `synthesis`, or a folder that is not there.
         GenerationError: the generator fails; what it answered is kept.
-        SynthesisError: too few queries are kept to fill the splits; the card says why.
+        SynthesisError: no document can be read, or too few queries are kept to fill the splits; the
+            card says why.
         CollectionError, ModelError, SearchError: as they say.
     """
     settings = config.synthesis
@@ -85,6 +86,12 @@ def run(config: Config, output: Path, limit: int | None = None) -> Outcome:
     collection = _source(config, settings)
     rows, passed = draw(collection, settings, limit)
     logger.info("documents    %d of %d are read", len(rows), len(collection))
+    if not rows:
+        why = ", ".join(f"{count} {reason}" for reason, count in sorted(passed.items()))
+        raise SynthesisError(
+            f"no document is read ({why}); lower synthesis.min_chars, keep fewer splits, or give "
+            "other documents"
+        )
     journal = Journal(folder.journal)
     asking = Asking(settings, collection, journal)
     asking.ask(readings(collection, settings, rows))

@@ -14,6 +14,7 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from retrievers.identity import check_safe
 from retrievers.pages.page import PageSettings
 from retrievers.source import SourceSettings
 from rewriter.synthesis.filters import FILTERS
@@ -122,6 +123,8 @@ class SynthesisSettings(BaseModel):
     def _shares(cls, splits: dict[str, float]) -> dict[str, float]:
         if not all(share > 0 for share in splits.values()) or abs(sum(splits.values()) - 1) > 1e-6:
             raise ValueError("wanted shares above 0 that add up to 1")
+        for split in splits:
+            check_safe(split, "split")
         return splits
 
     @model_validator(mode="after")
@@ -129,8 +132,8 @@ class SynthesisSettings(BaseModel):
         module, generator, _ = GENERATORS[self.generator.kind]
         if self.reads == "pages" and not getattr(import_module(module), generator).reads_pages:
             raise ValueError(
-                f"generator {self.generator.kind} reads no page images; take openai or vllm with a "
-                "vision model, or reads: text"
+                f"generator {self.generator.kind} reads no page images; take vision, or "
+                "openai or vllm with a vision model, or reads: text"
             )
         if both := sorted(set(self.keep) & set(self.splits)):
             raise ValueError(f"keep and splits both have {', '.join(both)}; rename one of them")

@@ -3,14 +3,27 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol, TypeAlias
 
+from pydantic import AfterValidator
+
+from retrievers import RETRIEVERS
 from retrievers.base import Hit, Retriever
 from retrievers.collection import Collection
 from rewards.search.patience import Patience, PatientSearch
 
 if TYPE_CHECKING:
     from rewriter.config import Config
+
+
+def _known(backend: str) -> str:
+    if backend not in RETRIEVERS:
+        raise ValueError(f"no backend {backend!r}; there are: {', '.join(sorted(RETRIEVERS))}")
+    return backend
+
+
+# Checked with the settings: filters run when all answers are there, and may have been paid for.
+Backend: TypeAlias = Annotated[str, AfterValidator(_known)]
 
 FAILED = "the search failed"  # counted apart: nothing is known about such a query
 

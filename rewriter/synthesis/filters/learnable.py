@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from retrievers.base import Hit
 from rewards.metrics import hit
-from rewriter.synthesis.filters.base import FAILED, Context, Draft
+from rewriter.synthesis.filters.base import FAILED, Backend, Context, Draft
 
 
 class LearnableSettings(BaseModel):
@@ -27,7 +27,7 @@ class LearnableSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    backend: str = "lexical"
+    backend: Backend = "lexical"
     k: int = Field(default=10, ge=1)
     samples: int = Field(default=8, ge=2)
     temperature: float = Field(default=1.0, gt=0, allow_inf_nan=False)

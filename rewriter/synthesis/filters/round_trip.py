@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from retrievers.base import Hit
-from rewriter.synthesis.filters.base import FAILED, Context, Draft
+from rewriter.synthesis.filters.base import FAILED, Backend, Context, Draft
 
 
 class RoundTripSettings(BaseModel):
@@ -20,7 +20,7 @@ class RoundTripSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    backend: str = "lexical"
+    backend: Backend = "lexical"
     within: int | None = Field(default=100, ge=1)
     not_within: int | None = Field(default=None, ge=1)
 

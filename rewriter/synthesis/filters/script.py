@@ -1,9 +1,11 @@
 """The wrong language, as far as its script tells: Korean from English, not French from English."""
 
+import unicodedata
 from collections.abc import Sequence
+from functools import cache
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from rewards.texts import NO_SCRIPT, main_script, scripts
 from rewriter.synthesis.filters.base import Context, Draft
@@ -26,6 +28,19 @@ class ScriptSettings(BaseModel):
 
     allowed: tuple[str, ...] | Literal["document"] = "document"
     least: float = Field(default=0.6, gt=0, le=1)
+
+    @field_validator("allowed")
+    @classmethod
+    def _known(cls, allowed: tuple[str, ...] | str) -> tuple[str, ...] | str:
+        """A language in place of a script, such as "korean", would drop every query."""
+        names = () if isinstance(allowed, str) else allowed
+        unknown = [name for name in names if _LETTERS.get(name, name.upper()) not in _all()]
+        if unknown or not allowed:
+            said = f"{unknown[0]!r} is no script" if unknown else "no script is named"
+            raise ValueError(
+                f'{said}; give some such as latin, hangul, han, japanese, cyrillic, or "document"'
+            )
+        return allowed
 
 
 class ScriptFilter:
@@ -52,3 +67,10 @@ class ScriptFilter:
         if self._settings.allowed == "document":
             return {main_script(self._context.text_of(draft))}
         return set(self._settings.allowed)
+
+
+@cache
+def _all() -> frozenset[str]:
+    """What `scripts` may find."""
+    letters = (char for char in map(chr, range(0x10000)) if char.isalpha())
+    return frozenset(unicodedata.name(char, "?").split()[0] for char in letters)

@@ -19,6 +19,7 @@ GENERATORS: dict[str, tuple[str, str, str]] = {
         "TransformersGenerator",
         "TransformersSettings",
     ),
+    "vision": ("rewriter.synthesis.generators.vision", "VisionGenerator", "VisionSettings"),
     "vllm": ("rewriter.synthesis.generators.vllm", "VllmGenerator", "VllmSettings"),
     "openai": ("rewriter.synthesis.generators.openai", "OpenAIGenerator", "OpenAISettings"),
 }

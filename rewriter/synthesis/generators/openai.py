@@ -28,7 +28,7 @@ class OpenAISettings(CallSettings):
         key_variable: environment variable that holds the key; None where none is wanted.
         max_new_tokens: longest answer, its thinking included.
         temperature: of the draw; the seed of each request is sent along.
-        requests_per_minute: calls begun at most; None: no limit.
+        requests_per_minute: calls begun at most, further tries included; None: no limit.
         extra: further keys of the request, such as `top_p` or `chat_template_kwargs`; null removes
             one that is sent otherwise, for services that refuse it.
     """
@@ -85,8 +85,8 @@ class OpenAIGenerator(Generator):
 
     def __init__(self, settings: OpenAISettings) -> None:
         self._settings = settings
-        self._client = Client(settings.call())
-        self._pace = Pace(settings.requests_per_minute)
+        # Before every try: a service that refuses for too many calls counts the further tries too.
+        self._client = Client(settings.call(), Pace(settings.requests_per_minute).wait)
 
     def write(self, requests: Iterable[Request]) -> Iterator[list[Reply]]:
         """See `Generator`. No more requests are taken than are under way."""
@@ -116,7 +116,6 @@ class OpenAIGenerator(Generator):
             **settings.extra,
         }
         kept = {key: value for key, value in body.items() if value is not None}
-        self._pace.wait()
         try:
             return self._client.call(
                 {}, json.dumps(kept).encode(), lambda answer: self._read(request.key, answer)
@@ -140,6 +139,11 @@ class OpenAIGenerator(Generator):
             key,
             text or "",
             choice.get("finish_reason") == "length",
-            counts.get("prompt_tokens"),
-            counts.get("completion_tokens"),
+            _count(counts.get("prompt_tokens")),
+            _count(counts.get("completion_tokens")),
         )
+
+
+def _count(given: Any) -> int | None:
+    """What is no number was not counted: one service's form must not break the sum."""
+    return given if isinstance(given, int) else None

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from retrievers.index import fingerprint
-from rewriter.generation import Decoding, context_size, generate
+from rewriter.generation import Completion, Decoding, context_size, generate
 from rewriter.synthesis.generators.base import Build, Generator, Reply, Request
 from rewriter.synthesis.prompts import Message
 
@@ -51,16 +51,19 @@ class TransformersGenerator(Generator):
     """
 
     def __init__(self, settings: TransformersSettings) -> None:
-        from rewriter.policy import load_model
-
-        init = {**settings.init, "trust_remote_code": settings.trust_remote_code}
         self._settings = settings
-        self._model, self._tokenizer = load_model(
-            settings.model, settings.revision, settings.dtype, **init
-        )
+        self._model, self._tokenizer = self._loaded()
         declared = context_size(self._model, self._tokenizer)
         sizes = [size for size in (settings.context, declared) if size is not None]
         self._room = min(sizes) - settings.max_new_tokens if sizes else None
+
+    def _loaded(self) -> tuple[Any, Any]:
+        """Model and tokenizer."""
+        from rewriter.policy import load_model
+
+        settings = self._settings
+        init = {**settings.init, "trust_remote_code": settings.trust_remote_code}
+        return load_model(settings.model, settings.revision, settings.dtype, **init)
 
     def conversation(self, build: Build, text: str) -> list[Message]:
         """See `Generator`; shortened by tokens, the template around the text untouched."""
@@ -83,6 +86,19 @@ class TransformersGenerator(Generator):
     def _answers(self, batch: list[Request]) -> list[Reply]:
         import torch
 
+        with torch.random.fork_rng():
+            # From what is asked: a run that goes on after a kill draws what it would have drawn.
+            torch.manual_seed(int(fingerprint({"keys": [one.key for one in batch]})[:8], 16))
+            written = self._written([request.messages for request in batch])
+        return [
+            Reply(one.key, None, failure="longer than the model's context", permanent=True)
+            if answer.too_long
+            else Reply(one.key, answer.text, answer.clipped, size, len(answer.tokens))
+            for one, (answer, size) in zip(batch, written, strict=True)
+        ]
+
+    def _written(self, conversations: list[list[Message]]) -> list[tuple[Completion, int]]:
+        """(Q,) answers, and the tokens of what was asked."""
         settings = self._settings
         decoding = Decoding(
             settings.max_new_tokens,
@@ -90,27 +106,21 @@ class TransformersGenerator(Generator):
             settings.temperature,
             settings.chat_template_kwargs,
         )
-        conversations = [request.messages for request in batch]
-        with torch.random.fork_rng():
-            # From what is asked: a run that goes on after a kill draws what it would have drawn.
-            torch.manual_seed(int(fingerprint({"keys": [one.key for one in batch]})[:8], 16))
-            written = generate(self._model, self._tokenizer, conversations, decoding)
-        return [
-            Reply(one.key, None, failure="longer than the model's context", permanent=True)
-            if answer.too_long
-            else Reply(
-                one.key, answer.text, answer.clipped, self._count(one.messages), len(answer.tokens)
-            )
-            for one, answer in zip(batch, written, strict=True)
-        ]
+        answers = generate(self._model, self._tokenizer, conversations, decoding)
+        return list(zip(answers, map(self._count, conversations), strict=True))
 
     def _count(self, messages: list[Message]) -> int:
-        """Tokens of a conversation."""
-        prompt = self._tokenizer.apply_chat_template(
-            messages,
-            tokenize=False,
-            add_generation_prompt=True,
-            **self._settings.chat_template_kwargs,
+        """Tokens of a conversation about a text."""
+        ids = self._tokenizer(self._prompt(messages), add_special_tokens=False, verbose=False)
+        return len(ids.input_ids)
+
+    def _prompt(self, messages: list[Message]) -> str:
+        """What the model reads of a conversation, its special tokens included."""
+        return str(
+            self._tokenizer.apply_chat_template(
+                messages,
+                tokenize=False,
+                add_generation_prompt=True,
+                **self._settings.chat_template_kwargs,
+            )
         )
-        ids = self._tokenizer(prompt, add_special_tokens=False, verbose=False).input_ids
-        return len(ids)
