@@ -107,12 +107,7 @@ def merge(
         AgreementError: a conflict is not settled, or `settled` judges a pair that neither did.
     """
     one, other, third = _pairs(first), _pairs(second), _pairs(settled or {})
-    strange = [pair for pair in third if pair not in one and pair not in other]
-    if strange:
-        raise AgreementError(
-            f"{len(strange)} settled pairs are in neither set of judgements, for example query "
-            f"{strange[0][0]!r}, document {strange[0][1]!r}; remove them, or check the ids"
-        )
+    check_settled(first, second, settled or {})
     merged: dict[str, dict[str, float]] = {}
     open_pairs: list[Pair] = []
     for pair in dict.fromkeys([*one, *other]):
@@ -127,6 +122,17 @@ def merge(
             f"document {open_pairs[0][1]!r}; give each a grade first"
         )
     return merged
+
+
+def check_settled(first: Judgements, second: Judgements, settled: Judgements) -> None:
+    """Raise AgreementError where `settled` judges a pair that neither annotator did."""
+    one, other = _pairs(first), _pairs(second)
+    strange = [pair for pair in _pairs(settled) if pair not in one and pair not in other]
+    if strange:
+        raise AgreementError(
+            f"{len(strange)} settled pairs are in neither set of judgements, for example query "
+            f"{strange[0][0]!r}, document {strange[0][1]!r}; remove them, or check the ids"
+        )
 
 
 def _pairs(judgements: Judgements) -> dict[Pair, float]:

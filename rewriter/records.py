@@ -15,6 +15,7 @@ from uuid import uuid4
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from retrievers.base import Hit
+from retrievers.identity import MissingFileError
 from retrievers.queries import ORIGINS
 from rewards.parsing import Parsed
 
@@ -181,10 +182,10 @@ def read_records(path: Path) -> list[Record]:
 
     Raises:
         RecordError: a line is no record; names file:line and each field at fault.
-        FileNotFoundError: there is no such file.
+        MissingFileError: there is no such file.
     """
     if not Path(path).is_file():
-        raise FileNotFoundError(f"no records at {path}; `rlqr eval` writes records.jsonl")
+        raise MissingFileError(f"no records at {path}; `rlqr eval` writes records.jsonl")
     # Lines end at \n only: str.splitlines would also cut at the U+2028 inside of a text.
     with Path(path).open("rb") as file:
         return [_read(line, f"{path}:{number}") for number, line in enumerate(file, 1)]

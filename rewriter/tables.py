@@ -81,9 +81,13 @@ def _label(system: str, labels: Mapping[str, str] | None) -> str:
     return {**known, **(labels or {})}.get(system, system)
 
 
-def _heading(measure: str) -> str:
+def heading(measure: str) -> str:
+    """How a measure's key is written: NDCG@3, MRR, Recall@10, graded NDCG@3, NDCG@5 (2^grade)."""
     name, at, k = measure.partition("@")
-    return (name.upper() if name in _UPPER else name.capitalize()) + at + k
+    exponential = name.endswith("_exp")
+    kind, _, name = name.removesuffix("_exp").rpartition("_")
+    shown = name.upper() if name in _UPPER else name.capitalize()
+    return f"{kind} {shown}{at}{k}{' (2^grade)' if exponential else ''}".strip()
 
 
 def _rows(
@@ -93,7 +97,7 @@ def _rows(
     columns: Sequence[str],
     labels: Mapping[str, str] | None,
 ) -> Iterator[list[str]]:
-    yield [title, f"NDCG@3 {_CI}", *map(_heading, columns), f"vs {baseline} {_CI}", "win/tie/loss"]
+    yield [title, f"NDCG@3 {_CI}", *map(heading, columns), f"vs {baseline} {_CI}", "win/tie/loss"]
     for name, summary in systems.items():
         main = summary[HEADLINE]
         means = (f"{summary[key]['mean']:.3f}" if key in summary else _ABSENT for key in columns)

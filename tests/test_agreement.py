@@ -173,3 +173,58 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     cli.main([*words, "--adjudicated", str(conflicts), "--merged", str(merged)])
     assert "conflicts        3, 0 not settled" in capsys.readouterr().out
     assert read_qrels(merged)["q3"] == {"a": 0.0, "b": 0.0, "c": 1.0}
+
+
+def test_what_people_wrote_is_not_written_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second, conflicts = (tmp_path / name for name in ("anna.json", "ben.tsv", "c.tsv"))
+    write_qrels(FIRST, first)
+    write_qrels(SECOND, second)
+    words = ["agreement", str(first), str(second)]
+    cli.main([*words, "--conflicts", str(conflicts)])
+    cli.main([*words, "--conflicts", str(conflicts)])  # nothing is settled in it yet
+    head, *lines = conflicts.read_text().splitlines()
+    conflicts.write_text("\n".join([head, lines[0] + "1", *lines[1:]]) + "\n")
+    capsys.readouterr()
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    settled = ["--adjudicated", str(conflicts)]
+    for more, said in (
+        (["--conflicts", str(conflicts)], "c.tsv: holds 1 settled grades, which would be lost"),
+        ([*settled, "--conflicts", str(conflicts)], "is read, or written by another option"),
+        (["--conflicts", str(first)], "is read, or written by another option"),
+        (["--merged", str(second)], "is read, or written by another option"),
+        (["--conflicts", str(tmp_path)], "cannot be a file there"),
+        ([*settled, "--merged", str(first / "m.json")], "cannot be a file there"),
+    ):
+        with pytest.raises(SystemExit) as end:
+            cli.main([*words, *more])
+        assert end.value.code == 2
+        assert said in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    cli.main([*words, *settled, "--conflicts", str(tmp_path / "left.tsv")])
+    assert len((tmp_path / "left.tsv").read_text().splitlines()) == 3  # the heading, and two
+
+
+def test_conflicts_do_not_replace_another_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second, other = (tmp_path / name for name in ("anna.json", "ben.tsv", "test.tsv"))
+    write_qrels(FIRST, first)
+    write_qrels(SECOND, second)
+    write_qrels(FIRST, other)
+    with pytest.raises(SystemExit):
+        cli.main(["agreement", str(first), str(second), "--conflicts", str(other)])
+    assert "test.tsv: is there, and no file of conflicts" in capsys.readouterr().err
+    assert read_qrels(other) == FIRST
+
+
+def test_settled_pairs_of_other_queries_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [tmp_path / name for name in ("anna.json", "ben.json", "settled.json")]
+    for path, judged in zip(paths, (FIRST, SECOND, {"q9": {"a": 1.0}}), strict=True):
+        write_qrels(judged, path)
+    with pytest.raises(SystemExit):
+        cli.main(["agreement", *map(str, paths[:2]), "--adjudicated", str(paths[2])])
+    assert "1 settled pairs are in neither" in capsys.readouterr().err

@@ -1,16 +1,19 @@
 """`rlqr compare`: refused where more than the system differs."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from retrievers.base import Hit
+from retrievers.identity import MissingFileError
 from rewriter import cli
-from rewriter.evaluation.differences import compare, differences
+from rewriter.evaluation.differences import compare
+from rewriter.evaluation.facts import differences
 from rewriter.evaluation.judging import EvaluationError
-from rewriter.records import Record, write_records
+from rewriter.records import Record, read_records, write_records
 from tests.test_eval_command import _loggers_as_before  # noqa: F401 - a fixture
 
 close = pytest.approx
@@ -147,7 +150,68 @@ def test_queries_of_one_folder_are_left_out_and_counted(first: Path, tmp_path: P
     found = compare(first, second, samples=100)
     (made,) = found.pairs
     assert (made.found.n, made.found.diff) == (2, close((0.5 + 1.0) / 2))
-    assert found.left_out == {"lexical": 1}
+    assert made.left_out == 1
+
+
+def test_each_pair_counts_its_own_queries(
+    first: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    systems = {"raw": [1.0, 1.0], "one": [1.0, 1.0, 1.0]}
+    second = folder(tmp_path / "b", FACTS, systems)
+    assert [pair.left_out for pair in compare(first, second, samples=100).pairs] == [1, 0]
+    cli.main(["compare", str(first), str(second)])
+    out = capsys.readouterr().out.splitlines()
+    assert out[2] == "  1 queries left out, counted in one folder only"
+    assert len(out) == 4
+
+
+def test_what_is_not_compared_is_named(
+    first: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lexical_only = {"lexical": FACTS["backends"]["lexical"]}
+    systems = {name: [0.5, 0.0, 1.0] for name in ("raw", "two", "three")}
+    second = folder(tmp_path / "b", changed(backends=lexical_only), systems)
+    records = read_records(first / "records.jsonl")
+    more = [replace(record, backend="multimodal") for record in records]
+    write_records([*records, *more], first / "records.jsonl")
+    cli.main(["compare", str(first), str(second)])  # alike where both have results
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "nothing differs besides the system"
+    assert [line for line in out if "not compared" in line] == [
+        f"backend multimodal: in {first} only, not compared",
+        f"system one: in {first} only, not compared; give --systems A,B",
+        f"system two: in {second} only, not compared; give --systems A,B",
+        f"system three: in {second} only, not compared; give --systems A,B",
+    ]
+    cli.main(["compare", str(first), str(second), "--systems", "one,two"])
+    assert "system three" not in capsys.readouterr().out
+
+
+def test_how_a_system_was_made_is_listed(
+    first: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def made(base: str, adapter: str, template: str, tokens: int) -> dict[str, Any]:
+        decoding = {"max_new_tokens": tokens, "temperature": None}
+        weights = {"weights": f"{base}+{adapter}", "prompt": {"template": template}}
+        return {"kind": "checkpoint", "label": adapter, **weights, "decoding": decoding}
+
+    values = {"raw": [0.5, 0.0, 1.0], "demo": [0.0, 0.0, 1.0]}
+    facts = [{"raw": {"kind": "rule"}, "demo": made("b1", "a1", "{query}", 64)}]
+    facts += [{"raw": {"kind": "rule"}, "demo": made("b2", "a2", "Q: {query}", 96)}]
+    facts += [{"raw": {"kind": "rule"}, "demo": made("b1", "a2", "{query}", 64)}]
+    one, other, alike = (
+        folder(tmp_path / name, changed(systems=some), values)
+        for name, some in zip("xyz", facts, strict=True)
+    )
+    cli.main(["compare", str(one), str(other)])
+    out = capsys.readouterr().out.splitlines()
+    assert out[3:] == [
+        "  made otherwise: model: b1 | b2",
+        "  made otherwise: prompt.template: {query} | Q: {query}",
+        "  made otherwise: decoding.max_new_tokens: 64 | 96",
+    ]
+    cli.main(["compare", str(one), str(alike)])  # the adapter alone is what is compared
+    assert "made otherwise" not in capsys.readouterr().out
 
 
 def test_facts_that_are_missing_differ() -> None:
@@ -161,6 +225,11 @@ def test_what_cannot_be_compared(first: Path, tmp_path: Path) -> None:
     second = folder(tmp_path / "b", FACTS, {"raw": [1.0, 1.0, 1.0]})
     with pytest.raises(EvaluationError, match="no system 'two'; there are: raw"):
         compare(first, second, ("one", "two"))
+    with pytest.raises(EvaluationError, match=f"{second}: no system 'two'"):
+        compare(first, second, ("one", "two"))
+    (second / "records.jsonl").unlink()
+    with pytest.raises(MissingFileError, match=r"no records at .*b/records\.jsonl"):
+        compare(first, second)
     (second / "facts.json").write_text("{")
     with pytest.raises(EvaluationError, match="not JSON"):
         compare(first, second)

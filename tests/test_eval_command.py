@@ -12,8 +12,12 @@ import yaml
 from ir_measures import RR, R, nDCG
 
 from retrievers.lexical import LexicalRetriever
+from retrievers.pages import PageSettings
 from rewriter import cli, generation
+from rewriter.config import Config
+from rewriter.evaluation.plan import plan
 from rewriter.records import read_records
+from rewriter.report import write as write_report
 from tests import tiny
 
 close = pytest.approx
@@ -265,6 +269,8 @@ def test_what_cannot_be_evaluated_is_one_line(
         (["--split", "tset"], "no split 'tset'"),
         (["--baseline", "hyde", "--systems", "raw"], "no system 'hyde' to compare with"),
         (["--checkpoint", str(tmp_path / "empty")], "no trained rewriter there"),
+        (["--collection.subset", "lang"], "`collection.subset`: no query has a column 'lang'"),
+        (["--output", str(few / "result")], "few.jsonl is a file; choose a folder"),
         (["--systems", f"file:{few}"], "1 of 2 queries have no line, for example 'q9'"),
         (["--output", str(tmp_path / "other")], "holds files that are no evaluation's"),
         (["--evaluation.sampels", "2"], "did you mean `samples`?"),
@@ -287,7 +293,125 @@ def test_judgements_from_a_file(tmp_path: Path) -> None:
     assert tiny.read(result / "facts.json")["judged_by"] == str(judged)
 
 
-def test_further_judgements_are_reported_apart(tmp_path: Path) -> None:
+def test_what_a_file_of_judgements_lacks_or_has_too_many_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judged = tmp_path / "judged.json"
+    words = ["--systems", "raw", "--qrels", str(judged)]
+    judged.write_text('{"q8": {"d8": 1, "gone": 1}, "stranger": {"d1": 1}}')
+    result = evaluated(tmp_path, *words)
+    err = capsys.readouterr().err
+    for said in (
+        "1 queries of the split are not judged and left out, for example 'q9'",
+        "1 judged queries are not in the split, for example 'stranger'",
+        "1 judged documents are not in the collection, for example 'gone'",
+    ):
+        assert f"{judged}: {said}" in err
+    assert tiny.read(result / "facts.json")["unjudged"] == 1
+    for text, said in (
+        ('{"stranger": {"d1": 1}}', "judges none of the 2 queries of the split, but for example"),
+        ('{"q8": {"D8": 1}, "q9": {"D9": 1}}', "no judged document is in collection 'collection'"),
+        ('{"q8": {}, "other": {"d1": 1}}', "no judgement of them"),
+    ):
+        judged.write_text(text)
+        with pytest.raises(SystemExit):
+            evaluated(tmp_path, *words)
+        assert said in capsys.readouterr().err
+
+
+def test_a_result_is_not_replaced_by_that_of_another_split(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = evaluated(tmp_path, "--systems", "raw")
+    before = (result / "records.jsonl").read_bytes()
+    judged = tmp_path / "judged.json"
+    judged.write_text('{"q8": {"d7": 1}}')
+    for words, said in (
+        (["--split", "validation"], "holds a result with split 'test', this one has 'validation'"),
+        (["--qrels", str(judged)], "holds a result with judged_by 'split'"),
+    ):
+        with pytest.raises(SystemExit):
+            evaluated(tmp_path, "--systems", "raw", *words)
+        err = capsys.readouterr().err
+        assert said in err
+        assert "choose another folder with --output" in err
+    assert (result / "records.jsonl").read_bytes() == before
+
+
+def test_systems_that_are_not_asked_for_again_go_with_a_word(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = evaluated(tmp_path, "--systems", "raw,reference,question", "--mteb")
+    evaluated(tmp_path, "--systems", "raw,question")
+    assert "held lexical.reference too" in capsys.readouterr().err
+    assert {path.name for path in (result / "runs").iterdir()} == {
+        "lexical.raw.trec",
+        "lexical.question.trec",
+    }
+    assert not list(result.glob("mteb/*"))
+
+
+@pytest.mark.parametrize("name", ["facts.json", "records.jsonl"])
+def test_a_damaged_result_is_evaluated_again(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = evaluated(tmp_path, "--systems", "raw")
+    before = (result / "records.jsonl").read_bytes()
+    (result / name).write_text("{\n")
+    evaluated(tmp_path, "--systems", "raw")
+    err = capsys.readouterr().err
+    assert f"{result / name}" in err
+    assert "all of it is evaluated again" in err
+    assert (result / "records.jsonl").read_bytes() == before
+
+
+def test_a_damaged_completion_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = evaluated(tmp_path, "--systems", "untrained")
+    (path,) = (result / "cache").iterdir()
+    lines = path.read_text().splitlines()
+    for damage in ("{", "[]", '{"query": "alpha"}'):
+        path.write_text("\n".join([*lines[:-1], damage]) + "\n")
+        with pytest.raises(SystemExit):
+            evaluated(tmp_path, "--systems", "untrained")
+        assert f"error: {path}:{len(lines)}: " in capsys.readouterr().err
+
+
+def test_names_that_mean_something_are_not_given_to_others(tmp_path: Path) -> None:
+    """A run's folder called "hyde" is no HyDE; two files of one name are told apart."""
+    config = Config.model_validate(tiny.settings(tmp_path))
+    files = []
+    for place in ("a", "b"):
+        (tmp_path / place).mkdir()
+        files.append(tmp_path / place / "mine.jsonl")
+    run = tmp_path / "hyde"
+    run.mkdir()
+    (run / "manifest.json").touch()
+    entries = plan(config, [f"file:{path}" for path in files], [str(run)])
+    assert [(entry.name, entry.label) for entry in entries] == [
+        ("raw", "raw query"),
+        ("mine", "mine.jsonl"),
+        ("mine-2", str(files[1])),
+        ("hyde-2", "hyde-2"),
+    ]
+
+
+def test_pages_reach_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tiny documents as rendered pages, without a page model."""
+    style = PageSettings(source="text")
+    monkeypatch.setattr("rewriter.evaluation.run.page_settings", lambda *_: style)
+    result = evaluated(tmp_path, "--systems", "raw,reference")
+    documents = {row["id"]: row for row in tiny.lines(result / "documents.jsonl")}
+    assert (result / documents["d8"]["image"]).is_file()
+    page = write_report(result).read_text(encoding="utf-8")
+    assert "Pages are shown small for the 2 queries" in page
+    monkeypatch.setattr("rewriter.evaluation.run.page_settings", lambda *_: None)
+    evaluated(tmp_path, "--systems", "raw,reference")
+    assert not (result / "pages").exists()
+
+
+def test_further_judgements_are_reported_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tiny.save_collection(tmp_path / "collection")
     graded = "query-id\tcorpus-id\tscore\nq8\td7\t2\nq8\td8\t1\n"
     (folder / "qrels" / "test.graded.tsv").write_text(graded)
@@ -296,6 +420,7 @@ def test_further_judgements_are_reported_apart(tmp_path: Path) -> None:
     assert summary["ndcg@3"]["mean"] == RAW
     # q8 alone is judged there: d7 first and d8 second is the ideal order.
     assert summary["graded_ndcg@3"] == {"mean": 1, "low": 1, "high": 1, "n": 1}
+    assert "graded NDCG@3 (1 queries): raw query 1.000" in capsys.readouterr().out
 
 
 def test_a_collections_own_measure_and_parts(

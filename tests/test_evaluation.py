@@ -12,6 +12,7 @@ import pytest
 from ir_measures import RR, R, nDCG
 
 from retrievers.base import Hit, Retriever, SearchError
+from retrievers.collection import Collection, Document
 from retrievers.queries import Query
 from rewards.comparison import ComparisonError
 from rewards.search.patience import Patience
@@ -22,7 +23,10 @@ from rewriter.evaluation import (
     summarise,
     write_result,
 )
+from rewriter.evaluation.diagnostics import diagnose
+from rewriter.evaluation.kinds import add_kinds
 from rewriter.records import Record, RecordError, Rewrite
+from rewriter.systems import CollectionTerms
 from rewriter.tables import WIDTH, markdown, table
 from rewriter.trec import TrecError, write_trec
 
@@ -198,6 +202,47 @@ def test_a_search_that_failed_for_good_is_no_score_and_counted() -> None:
     assert "Searches that failed and count nowhere: trained 1." in shown
 
 
+def test_a_system_whose_every_search_failed_is_told_from_wrong_judgements() -> None:
+    class Down(Fake):
+        def _search(self, queries: list[str], k: int) -> list[list[Hit]]:
+            raise ConnectionError("reset by peer")
+
+    backends = {"lexical": Down({})}
+    found = evaluate("raw", RAW, QUERIES, QRELS, backends, patience=Patience(0, 0, 9))
+    with pytest.raises(EvaluationError, match=r"system 'raw', backend 'lexical': 4 of 4 searches"):
+        summarise(found, samples=10)
+
+
+def test_further_judgements_are_means_over_samples_too() -> None:
+    documents = [Document(name, "", name) for name in "abcxyd"]
+    judged = {query.id: QRELS[query.id] for query in QUERIES}
+    qrels = {"test": {"source": judged, "graded": {"q1": {"a": 1.0}, "q4": {"b": 0.0}}}}
+    collection = Collection.from_documents("c", documents, QUERIES, qrels)
+    made = [TRAINED, TRAINED | {"q1": Rewrite("two")}]
+    found = evaluate_samples(
+        "trained", made, QUERIES, QRELS, {"lexical": Fake(ANSWERS)}, measures=MEASURES
+    )
+    result = summarise(found, samples=100)
+    add_kinds(result, collection, "test", found, 100)
+    # q1 alone has something relevant there: first in one sample, third in the other.
+    graded = result["lexical"]["trained"]["graded_ndcg@3"]
+    assert (graded["mean"], graded["n"]) == (close((1 + 0.5) / 2), 1)
+
+
+def test_a_source_without_words_shares_none_with_nobody() -> None:
+    """The image of a page: what it says is not known, which is no overlap of 0."""
+    made = {"q1": Rewrite("one")}
+    query = Query("q1", "long one", origin="synthetic", source="page")
+    pages = [Document("page", "", ""), Document("a", "", "one")]
+    for source, known in (("page", False), ("a", True)):
+        queries = [replace(query, source=source)]
+        qrels = {"q1": {"a": 1.0}}
+        collection = Collection.from_documents("c", pages, queries, {"test": {"source": qrels}})
+        found = evaluate("t", made, queries, qrels, {"lexical": Fake(ANSWERS)})
+        shape = diagnose(found, CollectionTerms(collection), collection)["rewrites"]["t"]
+        assert ("source_overlap" in shape, "query_source_overlap" in shape) == (known, known)
+
+
 def test_a_hit_with_the_querys_id_is_dropped_before_the_cut() -> None:
     # A query that is a document itself: "b" finds itself first, then its relative "a".
     queries, qrels = [Query("b", "text b")], {"b": {"a": 1.0}}
@@ -281,6 +326,10 @@ def test_a_column_with_a_value_for_each_query_is_no_part() -> None:
     groups = {query.id: {"url": query.id, "half": str(n % 2)} for n, query in enumerate(queries)}
     found = evaluate("raw", made, queries, qrels, {"lexical": Fake(ANSWERS)}, groups=groups)
     assert set(summarise(found, samples=10)["lexical"]["raw"]["by"]) == {"origin", "half"}
+    # But where the collection's own mean is over that column, it has as many parts as there are.
+    parts = summarise(found, samples=10, subset="url")["lexical"]["raw"]["by"]["url"]
+    assert len(parts["groups"]) == 31
+    assert parts["macro"]["ndcg@3"] == close(0.63093, abs=5e-6)
 
 
 def test_several_baselines_and_the_collections_own_measure() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from rewriter import cli
-from rewriter.evaluation import write_result
+from rewriter.evaluation import summarise, write_result
 from rewriter.records import RecordError, write_lines, write_records
 from rewriter.report import ReportError, numbers, summary, write
 from rewriter.report.diagnostics import diagnostics
@@ -33,6 +33,7 @@ from rewriter.report.plots.drawing import inline
 from rewriter.report.queries import code
 from rewriter.report.texts import pack
 from rewriter.report.thumbnails import thumbnails
+from rewriter.tables import heading
 from tests.report_folder import MALICE, add_matrix, add_pages, add_training, fill, record, records
 
 ROOT = Path(__file__).parent.parent
@@ -174,6 +175,7 @@ def test_list_data(page: str) -> None:
     assert found["ids"] == ["q1", "q2", "q3", "q4", "excluded"]
     assert (found["baseline"], found["main"]) == ("raw", "trained")
     assert found["measures"] == ["ndcg@3", "mrr@10"]
+    assert found["names"] == {"ndcg@3": "NDCG@3", "mrr@10": "MRR@10"}
     trained = found["cells"]["lexical"]["trained"]
     assert trained["rank"] == [1, 0, 0, 2, 0]
     assert trained["values"]["ndcg@3"] == [1, 0, 0, 0.6309, None]
@@ -241,11 +243,14 @@ def test_numbers() -> None:
     assert numbers.interval(found, signed=True) == "[−.012, +.209]"
     assert numbers.interval({"low": 0.9, "high": 1.0}) == "[.900, 1.000]"
     assert [numbers.p(x) for x in (0.0823, 0.0001, 1.0)] == [".082", "< .001", "1.000"]
-    assert [numbers.measure(k) for k in ("ndcg@3", "mrr", "recall@10", "graded_ndcg@3")] == [
+    keys = ("ndcg@3", "mrr", "recall@10", "graded_ndcg@3", "ndcg_exp@5", "graded_ndcg_exp@5")
+    assert [heading(key) for key in keys] == [
         "NDCG@3",
         "MRR",
         "Recall@10",
         "graded NDCG@3",
+        "NDCG@5 (2^grade)",
+        "graded NDCG@5 (2^grade)",
     ]
     sides = [numbers.sign({"low": low, "high": high}) for low, high in ((1, 2), (-2, -1), (-1, 1))]
     assert sides == ["gain", "loss", ""]
@@ -297,6 +302,24 @@ def test_parts_by_origin(folder: Path) -> None:
         ("synthetic", "0.377", "3"),
         ("macro average", "0.688", ""),
         ("micro average", "0.533", ""),
+    ]
+
+
+def test_parts_show_the_collections_own_measure_and_what_is_left_out() -> None:
+    rows = [r for r in records(backends=["lexical"]) if r.system == "raw"]
+    result = summarise(rows, samples=100, primary="mrr@10")
+    parts = summary.breakdowns(gather_like(result))["origin"]
+    shown = [(p["measure"], p["part"], p["mean"], p["n"], p["left"]) for p in parts]
+    # One query of the synthetic ones has nothing relevant. MRR: human 1; others 1/2, 0, 1/3.
+    assert shown == [
+        ("NDCG@3", "human", "1.000", "1", ""),
+        ("NDCG@3", "synthetic", "0.377", "3", "1 excluded"),
+        ("NDCG@3", "macro average", "0.688", "", ""),
+        ("NDCG@3", "micro average", "0.533", "", ""),
+        ("MRR@10", "human", "1.000", "1", ""),
+        ("MRR@10", "synthetic", "0.278", "3", "1 excluded"),
+        ("MRR@10", "macro average", "0.639", "", ""),
+        ("MRR@10", "micro average", "0.458", "", ""),
     ]
 
 

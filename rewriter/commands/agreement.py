@@ -48,11 +48,13 @@ def run(options: Namespace) -> None:
     """Write the figures and the files."""
     from retrievers.loaders.conflicts import read_settled, write_conflicts
     from retrievers.loaders.judgements import read_qrels, write_qrels
-    from rewards.agreement import agreement, merge
+    from rewards.agreement import agreement, check_settled, merge
 
+    _check_outputs(options)
     first, second = read_qrels(options.first), read_qrels(options.second)
     found = agreement(first, second)
     settled = read_settled(options.adjudicated) if options.adjudicated else {}
+    check_settled(first, second, settled)
     sys.stdout.write("\n".join(_lines(found)) + "\n")
     left = [c for c in found.conflicts if c.document not in settled.get(c.query, {})]
     if found.conflicts:
@@ -63,6 +65,50 @@ def run(options: Namespace) -> None:
     if options.merged:
         write_qrels(merge(first, second, settled), options.merged)
         sys.stdout.write(f"merged in        {options.merged}\n")
+
+
+def _check_outputs(options: Namespace) -> None:
+    """What people judged and settled must not be written over."""
+    from rewards.agreement import AgreementError
+
+    inputs = [options.first, options.second, options.adjudicated]
+    given = {Path(text).resolve() for text in inputs if text}
+    for option, text in (("--conflicts", options.conflicts), ("--merged", options.merged)):
+        if text is None:
+            continue
+        place = Path(text).resolve()
+        if place in given:
+            raise AgreementError(
+                f"{option} {text}: is read, or written by another option; give another file"
+            )
+        given.add(place)
+        folder = next((one for one in place.parents if one.exists()), place.parent)
+        if place.is_dir() or not folder.is_dir():
+            raise AgreementError(f"{option} {text}: cannot be a file there; give another path")
+    if options.conflicts:
+        _keep_settled(options.conflicts)
+
+
+def _keep_settled(path: str) -> None:
+    from retrievers.loaders.conflicts import COLUMNS, read_settled
+    from retrievers.loaders.lines import open_lines
+    from rewards.agreement import AgreementError
+
+    if not Path(path).is_file():
+        return
+    head = next((line for _, line in open_lines(Path(path))), "")
+    if head.split("\t") != list(COLUMNS):
+        if head:
+            raise AgreementError(
+                f"--conflicts {path}: is there, and no file of conflicts; give another file"
+            )
+        return
+    settled = sum(map(len, read_settled(path).values()))
+    if settled:
+        raise AgreementError(
+            f"--conflicts {path}: holds {settled} settled grades, which would be lost; give it as "
+            "--adjudicated, and another file for the conflicts that are left"
+        )
 
 
 def _lines(found: "Agreement") -> Iterator[str]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from rewriter.commands.arguments import names, path
 
 if TYPE_CHECKING:
-    from rewriter.evaluation.differences import Comparison, Difference, SystemPair
+    from rewriter.evaluation.differences import Comparison, SystemPair
+    from rewriter.evaluation.facts import Difference
 
 EXAMPLES = """\
 rlqr compare runs/demo-eval runs/demo-2-eval
@@ -62,8 +63,12 @@ def _differences(found: "Iterable[Difference]") -> Iterator[str]:
     lines = [f"differs: {key}: {first} | {second}" for key, first, second in found]
     if not lines:
         yield "nothing differs besides the system"
+    yield from map(_red, lines)
+
+
+def _red(line: str) -> str:
     red = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    yield from (f"{_RED}{line}{_PLAIN}" if red else line for line in lines)
+    return f"{_RED}{line}{_PLAIN}" if red else line
 
 
 def _pairs(found: "Comparison") -> Iterator[str]:
@@ -71,9 +76,13 @@ def _pairs(found: "Comparison") -> Iterator[str]:
         yield "no system has the same name in both; give --systems A,B"
     for pair in found.pairs:
         yield _pair(pair)
-    for backend, count in found.left_out.items():
-        if count:
-            yield f"{backend}: {count} queries left out, counted in one folder only"
+        if pair.left_out:
+            yield f"  {pair.left_out} queries left out, counted in one folder only"
+        for key, first, second in pair.made:
+            yield _red(f"  made otherwise: {key}: {first} | {second}")
+    for what, name, folder in found.alone:
+        fix = "; give --systems A,B" if what == "system" else ""
+        yield f"{what} {name}: in {folder} only, not compared{fix}"
 
 
 def _pair(pair: "SystemPair") -> str:

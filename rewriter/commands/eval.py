@@ -117,6 +117,7 @@ def _lines(result: "Result", facts: Mapping[str, Any]) -> Iterator[str]:
         for baseline in facts["baselines"]:
             yield table(result, backend, baseline=baseline, **options)
             yield from _corrected(systems, baseline, labels(facts))
+        yield from _kinds(systems, labels(facts))
         yield from _macro(systems, facts)
         yield ""
 
@@ -129,6 +130,19 @@ def _corrected(
     known = [f"{names.get(name, name)} {p:.2g}" for name, p in found.items() if p is not None]
     if known:
         yield f"p against {baseline}, Holm-corrected for {len(known)}: {', '.join(known)}"
+
+
+def _kinds(systems: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[str]:
+    """NDCG@3 by the split's further judgements."""
+    from rewriter.evaluation import HEADLINE
+    from rewriter.tables import heading
+
+    ends = f"_{HEADLINE}"
+    for key in dict.fromkeys(key for one in systems.values() for key in one if key.endswith(ends)):
+        found = {name: one[key] for name, one in systems.items() if key in one}
+        said = [f"{names.get(name, name)} {mean['mean']:.3f}" for name, mean in found.items()]
+        counts = sorted({mean["n"] for mean in found.values()})
+        yield f"{heading(key)} ({'–'.join(map(str, counts))} queries): {', '.join(said)}"
 
 
 def _macro(systems: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[str]:

@@ -15,7 +15,11 @@ Breakdown = dict[str, Any]
 
 
 def breakdowns(
-    records: Sequence[Record], measures: Sequence[str], samples: int, means: Mapping[str, Any]
+    records: Sequence[Record],
+    measures: Sequence[str],
+    samples: int,
+    means: Mapping[str, Any],
+    subset: str | None = None,
 ) -> dict[str, Breakdown]:
     """Column → {"groups": part → means, "macro", "micro"}.
 
@@ -24,17 +28,18 @@ def breakdowns(
         measures: to average.
         samples: bootstrap resamples.
         means: measure → interval over all records, which is that of a column with one part too.
+        subset: the column that the collection's own mean is over, never left out.
 
     Returns:
         A part has an interval for each measure and the counts "queries", "excluded", "failed" and
         "fallbacks"; one without a query that counts has the counts only. "macro" is the mean of the
-        parts' means, "micro" that over all queries that have the column. Columns with more than 30
-        parts are left out.
+        parts' means, "micro" that over all queries that have the column. Other columns
+        with more than 30 parts are left out.
     """
     found = {}
     for column in _columns(records):
         parts = _parts(records, column)
-        if parts and len(parts) <= MOST:
+        if parts and (len(parts) <= MOST or column == subset):
             found[column] = _breakdown(parts, measures, samples, means, len(records))
     return found
 

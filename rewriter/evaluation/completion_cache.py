@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from retrievers.index import fingerprint
+from rewriter.evaluation.judging import EvaluationError
 from rewriter.generation import Completion
 
 _MADE_BY = "made_by"
@@ -22,6 +23,9 @@ class CompletionCache:
     Args:
         folder: where the files are.
         made_by: all that a completion depends on but the query: JSON values.
+
+    Raises:
+        EvaluationError: a line of its file is damaged; names file:line.
     """
 
     def __init__(self, folder: Path, made_by: Mapping[str, Any]) -> None:
@@ -54,8 +58,14 @@ class CompletionCache:
         if len(whole) < len(data):
             with self.path.open("r+b") as file:
                 file.truncate(len(whole))
-        for line in whole.splitlines():
-            row = json.loads(line)
-            if _MADE_BY not in row:
-                query = row.pop("query")
-                self._known[query] = Completion(**(row | {"tokens": tuple(row["tokens"])}))
+        for number, line in enumerate(whole.splitlines(), 1):
+            try:
+                row = json.loads(line)
+                if _MADE_BY not in row:
+                    query = row.pop("query")
+                    self._known[query] = Completion(**(row | {"tokens": tuple(row["tokens"])}))
+            except (ValueError, TypeError, KeyError, AttributeError) as error:
+                raise EvaluationError(
+                    f"{self.path}:{number}: {line[:60]!r} is no completion ({error!r}); remove the "
+                    "line, and its query is rewritten again"
+                ) from error

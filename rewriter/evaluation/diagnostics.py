@@ -83,11 +83,14 @@ class _Sources:
         self._terms = terms
 
     def of(self, record: Record) -> frozenset[str] | None:
-        """Terms of the record's source document; None if it has none, or one that is not there."""
+        """Terms of the record's source document; None if it has none, or one without a word.
+
+        The image of a page has no terms: that would not mean that a query shares none with it.
+        """
         if record.source is None or record.source not in self._collection:
             return None
         found = self._collection.document(record.source)
-        return self._terms(f"{found.title}\n{found.text}")
+        return self._terms(f"{found.title}\n{found.text}") or None
 
 
 def _remembered(analyse: Callable[[str], list[str]]) -> Callable[[str], frozenset[str]]:

@@ -2,60 +2,54 @@
 
 found = compare(Path("runs/a-eval"), Path("runs/b-eval"))
 found.differences   must be empty for the figures to mean anything
-found.pairs         backend, system of the first, system of the second, paired difference
+found.pairs         backend, system of the first, system of the second, paired difference, and in
+                    what the two systems were made otherwise: model, prompt, decoding
+found.alone         what only one of the folders has, so that it is not compared
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rewards.comparison import SAMPLES, Paired, paired
+from rewriter.evaluation.facts import Difference, differences, made_otherwise
 from rewriter.evaluation.folder import read_facts
 from rewriter.evaluation.judging import HEADLINE, EvaluationError
 from rewriter.evaluation.summary import pair
 from rewriter.records import Record, by, read_records
 
-# Of the facts, what must be equal. The systems are what is compared; the configuration is compared
-# by what it did: documents, backends, measures.
-SAME: tuple[str, ...] = (
-    "collection",
-    "documents",
-    "split",
-    "queries",
-    "qrels",
-    "measures",
-    "depth",
-)
-SAME += ("primary", "subset", "drop_query_id", "backends", "versions")
-ABSENT = "absent"
-
-
-class Difference(NamedTuple):
-    """A fact that is not the same in both folders; values as texts."""
-
-    key: str
-    first: str
-    second: str
-
 
 class SystemPair(NamedTuple):
-    """One system of each folder, on one backend: means of NDCG@3, and second − first."""
+    """One system of each folder, on one backend: means of NDCG@3, and second − first.
+
+    left_out: queries that only one of the two counts. made: how the two were made otherwise.
+    """
 
     backend: str
     first: str
     second: str
     means: tuple[float, float]
     found: Paired
+    left_out: int
+    made: list[Difference]
+
+
+class Alone(NamedTuple):
+    """A "backend" or "system" that only one folder has, by its name."""
+
+    what: str
+    name: str
+    folder: Path
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `compare` found. left_out: backend → queries that only one of the folders counts."""
+    """What `compare` found."""
 
     differences: list[Difference]
     pairs: list[SystemPair]
-    left_out: Mapping[str, int]
+    alone: list[Alone]
 
 
 def compare(
@@ -76,9 +70,8 @@ def compare(
     Raises:
         EvaluationError: a folder is not finished, or has no such system or no common backend.
     """
-    one, other = read_facts(first), read_facts(second)
-    records = [read_records(folder / "records.jsonl") for folder in (first, second)]
-    parted = [_parted(some) for some in records]
+    folders, facts = (first, second), (read_facts(first), read_facts(second))
+    parted = [_parted(read_records(folder / "records.jsonl")) for folder in folders]
     backends = [name for name in parted[0] if name in parted[1]]
     if not backends:
         raise EvaluationError(
@@ -86,33 +79,27 @@ def compare(
             f"{', '.join(parted[1])}: there is nothing to compare"
         )
     pairs: list[SystemPair] = []
-    left_out = {}
     for backend in backends:
         sides = parted[0][backend], parted[1][backend]
-        for names in _names(sides[0], sides[1], systems):
-            made, left_out[backend] = _pair(backend, names, *sides, samples)
-            pairs.append(made)
-    return Comparison(list(differences(one, other)), pairs, left_out)
+        for names in _names(sides, folders, systems):
+            made = list(made_otherwise(facts, names))
+            pairs.append(_pair(backend, names, *sides, samples, made))
+    alone = list(_alone("backend", parted, folders))
+    if systems is None:
+        told = [{pair.first for pair in pairs}, {pair.second for pair in pairs}]
+        left = [
+            [name for one in some.values() for name in one if name not in known]
+            for some, known in zip(parted, told, strict=True)
+        ]
+        alone += _alone("system", left, folders)
+    return Comparison(list(differences(*facts)), pairs, alone)
 
 
-def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[Difference]:
-    """Facts that differ, besides the systems; of nested ones the innermost key."""
-    for key in SAME:
-        for name, one, other in _walk(key, first.get(key, ABSENT), second.get(key, ABSENT)):
-            yield Difference(name, _text(one), _text(other))
-
-
-def _walk(key: str, one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        for inner in dict.fromkeys([*one, *other]):
-            yield from _walk(f"{key}.{inner}", one.get(inner, ABSENT), other.get(inner, ABSENT))
-    elif one != other:
-        yield key, one, other
-
-
-def _text(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= 60 else f"{text[:57]}…"
+def _alone(what: str, names: Sequence[Collection[str]], folders: Sequence[Path]) -> Iterator[Alone]:
+    for own, others, folder in zip(names, reversed(names), folders, strict=True):
+        for name in dict.fromkeys(own):
+            if name not in others:
+                yield Alone(what, name, folder)
 
 
 def _parted(records: Sequence[Record]) -> dict[str, dict[str, list[Record]]]:
@@ -120,12 +107,15 @@ def _parted(records: Sequence[Record]) -> dict[str, dict[str, list[Record]]]:
 
 
 def _names(
-    first: Mapping[str, Any], second: Mapping[str, Any], systems: tuple[str, str] | None
+    sides: tuple[Mapping[str, Any], Mapping[str, Any]],
+    folders: tuple[Path, Path],
+    systems: tuple[str, str] | None,
 ) -> list[tuple[str, str]]:
+    first, second = sides
     if systems is not None:
-        for name, side in zip(systems, (first, second), strict=True):
+        for name, side, folder in zip(systems, sides, folders, strict=True):
             if name not in side:
-                raise EvaluationError(f"no system {name!r}; there are: {', '.join(side)}")
+                raise EvaluationError(f"{folder}: no system {name!r}; there are: {', '.join(side)}")
         return [systems]
     same = [(name, name) for name in first if name in second]
     alone = [name for name in first if name not in second]
@@ -139,7 +129,8 @@ def _pair(
     first: Mapping[str, Sequence[Record]],
     second: Mapping[str, Sequence[Record]],
     samples: int,
-) -> tuple[SystemPair, int]:
+    made: list[Difference],
+) -> SystemPair:
     rows = first[names[0]], second[names[1]]
     one, other = ({r.query_id: r.metrics[HEADLINE] for r in some if r.metrics} for some in rows)
     one, other = pair(one, other, *rows)
@@ -150,4 +141,4 @@ def _pair(
     values = [{query: side[query] for query in common} for side in (one, other)]
     means = tuple(sum(side.values()) / len(common) for side in values)
     found = paired(values[1], values[0], samples=samples)
-    return SystemPair(backend, *names, (means[0], means[1]), found), left_out
+    return SystemPair(backend, *names, (means[0], means[1]), found, left_out, made)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from retrievers.collection import Collection
 from rewards.metrics import Grades
+from rewriter.evaluation.pictures import place_of
 from rewriter.records import Record, write_lines
 
 SHOWN = 10  # hits of each query
@@ -13,22 +14,39 @@ CHARACTERS = 1_500  # of a document's text
 
 
 def write_documents(
-    records: Sequence[Record], qrels: Mapping[str, Grades], collection: Collection, path: Path
+    records: Sequence[Record],
+    qrels: Mapping[str, Grades],
+    collection: Collection,
+    path: Path,
+    pictures: Mapping[str, str] | None = None,
 ) -> None:
     """Write {"id", "title", "text"} of every document among the first ten hits or the judgements.
 
-    Judged and found documents that the collection lacks are left out.
+    One that has a picture has its file under "image" too. A page that was found by itself has its
+    document's title, with its number, and no text. Judged and found documents that the collection
+    lacks are left out.
     """
-    write_lines(_lines(records, qrels, collection), path)
+    write_lines(_lines(records, qrels, collection, pictures or {}), path)
 
 
 def _lines(
-    records: Sequence[Record], qrels: Mapping[str, Grades], collection: Collection
+    records: Sequence[Record],
+    qrels: Mapping[str, Grades],
+    collection: Collection,
+    pictures: Mapping[str, str],
 ) -> Iterator[str]:
     wanted = dict.fromkeys(document for grades in qrels.values() for document in grades)
     wanted |= dict.fromkeys(hit.id for record in records for hit in record.hits[:SHOWN])
     for identity in wanted:
-        if identity in collection:
-            found = collection.document(identity)
-            row = {"id": found.id, "title": found.title, "text": found.text[:CHARACTERS]}
+        if place := place_of(identity, collection):
+            row = {"id": identity, **_texts(collection, *place)}
+            if identity in pictures:
+                row["image"] = pictures[identity]
             yield json.dumps(row, ensure_ascii=False)
+
+
+def _texts(collection: Collection, document: str, page: int) -> dict[str, str]:
+    found = collection.document(document)
+    if page:
+        return {"title": f"{found.title or document}, page {page}", "text": ""}
+    return {"title": found.title, "text": found.text[:CHARACTERS]}

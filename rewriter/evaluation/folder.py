@@ -6,6 +6,7 @@ runs/demo-eval/
     facts.json          what the result depends on: fingerprints, versions, configuration
     diagnostics.json    why a rewriter gains or not
     documents.jsonl     the documents among the first hits and the judgements, shortened
+    pages/              pictures of pages, of the queries that changed most
     runs/*.trec         BACKEND.SYSTEM.trec, and qrels.trec beside the folder, for outside tools
     cache/              completions, so that nothing is generated twice
     parts/              finished (system, backend) pairs of an evaluation that is not over
@@ -18,12 +19,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from retrievers.identity import MissingFileError
 from rewriter.evaluation.judging import EvaluationError
-from rewriter.records import Record, read_records, write_lines, write_records
+from rewriter.records import Record, RecordError, read_records, write_lines, write_records
 
 logger = logging.getLogger(__name__)
 
 Part = tuple[str, str]  # backend, system
+# One folder is one evaluation: with another of these its figures would be others' figures.
+_OWN = ("collection", "split", "judged_by")
 
 
 class ResultFolder:
@@ -33,7 +37,7 @@ class ResultFolder:
         path: the folder; made when something is written.
 
     Raises:
-        EvaluationError: it holds files, but none that an evaluation leaves.
+        EvaluationError: it holds files, but none that an evaluation leaves, or is no folder.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -46,7 +50,17 @@ class ResultFolder:
         self.cache = self.path / "cache"
         self._parts = self.path / "parts"
         self._refuse_strangers()
+        self._facts = self._readable_facts()
         self._known = self._finished()
+
+    def refuse_other(self, facts: Mapping[str, Any]) -> None:
+        """Raise EvaluationError where the folder's result is of another collection or split."""
+        for key in _OWN:
+            if key in self._facts and self._facts[key] != facts[key]:
+                raise EvaluationError(
+                    f"{self.path} holds a result with {key} {self._facts[key]!r}, this one has "
+                    f"{facts[key]!r} and would replace it; choose another folder with --output"
+                )
 
     def part(self, part: Part, fingerprint: str) -> list[Record] | None:
         """The records of a finished pair, if they were made by the same as now."""
@@ -75,6 +89,14 @@ class ResultFolder:
         """
         self.facts.unlink(missing_ok=True)
         write_records(records, self.records)
+        kept = {(record.backend, record.system) for record in records}
+        if gone := [".".join(part) for part in self._known if part not in kept]:
+            logger.warning(
+                "%s held %s too, which were not asked for this time and are gone; what a model "
+                "wrote is still in its cache",
+                self.path,
+                ", ".join(gone),
+            )
         made = {".".join(part): one for part, one in fingerprints.items()}
         write_json({**facts, "parts": made}, self.facts)
         shutil.rmtree(self._parts, ignore_errors=True)
@@ -82,13 +104,31 @@ class ResultFolder:
     def _path(self, part: Part, fingerprint: str) -> Path:
         return self._parts / f"{part[0]}.{part[1]}.{fingerprint[:32]}.jsonl"
 
-    def _finished(self) -> dict[Part, tuple[str, list[Record]]]:
-        if not (self.facts.is_file() and self.records.is_file()):
+    def remove_exports(self) -> None:
+        """Remove the files for outside tools: some may be of systems that are not there any more.
+
+        A run beside another split's judgements would score 0 in every tool.
+        """
+        for path in (*self.path.glob("runs/*.trec"), *self.path.glob("mteb/*.json")):
+            path.unlink()
+        (self.path / "qrels.trec").unlink(missing_ok=True)
+
+    def _readable_facts(self) -> dict[str, Any]:
+        try:
+            return read_facts(self.path) if self.facts.is_file() else {}
+        except EvaluationError as error:
+            logger.warning("%s: all of it is evaluated again", error)
             return {}
-        made: dict[str, str] = read_facts(self.path).get("parts", {})
+
+    def _finished(self) -> dict[Part, tuple[str, list[Record]]]:
+        made: dict[str, str] = self._facts.get("parts", {})
         found: dict[Part, list[Record]] = {}
-        for record in read_records(self.records):
-            found.setdefault((record.backend, record.system), []).append(record)
+        try:
+            for record in read_records(self.records) if made else ():
+                found.setdefault((record.backend, record.system), []).append(record)
+        except (RecordError, MissingFileError) as error:
+            logger.warning("%s: all of it is evaluated again", error)
+            return {}
         return {
             part: (made[".".join(part)], rows)
             for part, rows in found.items()
@@ -96,9 +136,11 @@ class ResultFolder:
         }
 
     def _refuse_strangers(self) -> None:
-        if self.path.exists() and not self.path.is_dir():
-            raise EvaluationError(f"{self.path} is a file; choose a folder with --output")
-        own = (self.facts, self.cache, self._parts)
+        for place in (self.path, *self.path.parents):
+            if place.exists() and not place.is_dir():
+                raise EvaluationError(f"{place} is a file; choose a folder with --output")
+        # The last one is there too where a kill came between records and facts.
+        own = (self.facts, self.cache, self._parts, self.diagnostics)
         if (
             self.path.is_dir()
             and any(self.path.iterdir())

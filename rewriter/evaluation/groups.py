@@ -1,5 +1,6 @@
 """By what queries are parted in reports: languages, and whatever the data says about them."""
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,6 +8,11 @@ from retrievers.collection import Collection
 from retrievers.queries import Query
 from rewards.metrics import Grades
 from rewards.texts import main_script
+from rewriter.config import Config
+from rewriter.evaluation.breakdowns import ORIGIN
+from rewriter.evaluation.judging import EvaluationError
+
+logger = logging.getLogger(__name__)
 
 LANGUAGES = "languages"  # of query and document, as "ko→en"
 LANGUAGE = "language"  # the column of metadata that says it, of queries and of documents
@@ -27,6 +33,24 @@ def query_groups(
         query.id: _columns(query) | _languages(collection, query, judged.get(query.id, {}))
         for query in collection.queries(split)
     }
+
+
+def check_subset(
+    config: Config, subset: str | None, groups: Mapping[str, Mapping[str, str]]
+) -> None:
+    """See that some query has the column of subsets: no macro mean may be missing without a word.
+
+    Raises:
+        EvaluationError: the configuration names a column that there is not. Where the collection
+            does, it is logged.
+    """
+    columns = dict.fromkeys((ORIGIN, *(name for one in groups.values() for name in one)))
+    if subset is None or subset in columns:
+        return
+    said = f"no query has a column {subset!r}; there are: {', '.join(columns)}"
+    if config.collection.subset is not None:
+        raise EvaluationError(f"{config.where('collection.subset')}: {said}")
+    logger.warning("there is no macro mean over %r: %s", subset, said)
 
 
 def _columns(query: Query) -> dict[str, str]:

@@ -1,11 +1,12 @@
 """NDCG@3 by a split's further judgements, such as graded ones of every document that helps."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import fsum
 
 from retrievers.collection import Collection
 from retrievers.qrels import SOURCE
 from rewards.comparison import mean_interval
-from rewards.metrics import evaluate
+from rewards.metrics import Grades, Measure
 from rewriter.evaluation.judging import HEADLINE
 from rewriter.evaluation.summary import Result
 from rewriter.records import Record, by
@@ -24,11 +25,19 @@ def add_kinds(
         judged = collection.qrels(split, kind)
         for backend, rows in by(records, "backend").items():
             for system, found in by(rows, "system").items():
-                run = {
-                    row.query_id: [hit.id for hit in row.hits] for row in found if not row.failed
-                }
-                qrels = {query: grades for query, grades in judged.items() if query in run}
-                values = evaluate(run, qrels, [HEADLINE]).per_query[HEADLINE].values()
-                if values:
+                if values := _values(found, judged):
                     mean = mean_interval(values, samples=samples)
                     result[backend][system][f"{kind}_{HEADLINE}"] = mean._asdict()
+
+
+def _values(records: Sequence[Record], judged: Mapping[str, Grades]) -> list[float]:
+    """One a query that counts: of several samples the mean, as for the main judgements."""
+    measure = Measure.parse(HEADLINE)
+    values = []
+    for record in records:
+        grades = judged.get(record.query_id, {})
+        if not record.failed and any(grade > 0 for grade in grades.values()):
+            found = [sample.hits for sample in record.samples]
+            rankings = found or [tuple(hit.id for hit in record.hits)]
+            values.append(fsum(measure(one, grades) for one in rankings) / len(rankings))
+    return values

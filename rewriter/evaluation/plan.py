@@ -39,8 +39,8 @@ def plan(config: Config, systems: Sequence[str] | None, checkpoints: Sequence[st
     Args:
         config: its `evaluation.systems` are taken where `systems` is None.
         systems: rules, "untrained", names of prompts, `file:PATH`.
-        checkpoints: folders of runs, or their `best` folders. Each is named for its run; of two
-            equal names the second gets "-2".
+        checkpoints: folders of runs, or their `best` folders. Each is named for its run; one
+            whose name is taken, be it by a rule or a prompt, gets "-2".
 
     Raises:
         EvaluationError: no such system; lists those there are.
@@ -54,7 +54,7 @@ def plan(config: Config, systems: Sequence[str] | None, checkpoints: Sequence[st
     for folder in checkpoints:
         place = best_of(Path(folder))
         run = place.resolve().parent if place.name == BEST else place.resolve()
-        name = safe_name(run.name, entries)
+        name = safe_name(run.name, {*entries, *_known(config)})
         entries[name] = Entry(name, name, "checkpoint", place)
     return list(entries.values())
 
@@ -74,6 +74,11 @@ def best_of(folder: Path) -> Path:
     )
 
 
+def _known(config: Config) -> tuple[str, ...]:
+    """Names that mean something already: no checkpoint or file may go by one of them."""
+    return (*SYSTEMS, UNTRAINED, *config.evaluation.prompts)
+
+
 def _entry(config: Config, system: str, taken: dict[str, Entry]) -> Entry:
     prompts = config.evaluation.prompts
     if system in SYSTEMS:
@@ -84,7 +89,9 @@ def _entry(config: Config, system: str, taken: dict[str, Entry]) -> Entry:
         return Entry(system, LABELS.get(system, system), "prompt")
     if system.startswith(FILE):
         path = Path(system.removeprefix(FILE))
-        name = safe_name(path.stem, {*taken, *SYSTEMS, *prompts, UNTRAINED})
-        return Entry(name, path.name, "file", path)
-    there = ", ".join((*SYSTEMS, UNTRAINED, *prompts, f"{FILE}PATH"))
+        name = safe_name(path.stem, {*taken, *_known(config)})
+        # Of two files of one name each is called by its path: a table must tell them apart.
+        labels = {entry.label for entry in taken.values()}
+        return Entry(name, str(path) if path.name in labels else path.name, "file", path)
+    there = ", ".join((*_known(config), f"{FILE}PATH"))
     raise EvaluationError(f"no system {system!r}; there are: {there}, and --checkpoint DIR")

@@ -19,6 +19,7 @@ from rewriter.evaluation.documents import write_documents
 from rewriter.evaluation.folder import Part, ResultFolder, write_json
 from rewriter.evaluation.judging import EvaluationError, evaluate_samples
 from rewriter.evaluation.kinds import add_kinds
+from rewriter.evaluation.pictures import page_settings, write_pictures
 from rewriter.evaluation.plan import RAW, Entry, plan
 from rewriter.evaluation.setting import Setting
 from rewriter.evaluation.summary import Result, summarise, write_result
@@ -58,7 +59,8 @@ def run(
         The result, and what `facts.json` holds.
 
     Raises:
-        EvaluationError: no such system or baseline, or a folder that is no evaluation's.
+        EvaluationError: no such system or baseline, or a folder that is no evaluation's, or that of
+            another collection, split or file of judgements.
         CheckpointError, ModelError, CollectionError, ConfigError, SearchError: as they say.
     """
     entries = plan(config, systems, checkpoints)
@@ -70,16 +72,22 @@ def run(
         )
     folder = ResultFolder(output)
     setting = Setting.open(config, split, backends, qrels)
+    folder.refuse_other(setting.identity)
     records, facts, fingerprints = _records(setting, folder, entries, missing_ok)
     facts |= {"baselines": baselines}
     samples = config.evaluation.bootstrap_samples
-    primary = setting.conventions.primary
-    result = summarise(records, baselines, samples=samples, primary=primary)
+    known = setting.conventions
+    result = summarise(
+        records, baselines, samples=samples, primary=known.primary, subset=known.subset
+    )
     if qrels is None:
         add_kinds(result, setting.collection, setting.split, records, samples)
     write_result(result, folder.result)
     write_json(diagnose(records, _terms(setting), setting.collection), folder.diagnostics)
-    write_documents(records, setting.qrels, setting.collection, folder.documents)
+    pages = page_settings(config, setting.retrievers)
+    pictures = write_pictures(records, setting.qrels, setting.collection, pages, folder.path)
+    write_documents(records, setting.qrels, setting.collection, folder.documents, pictures)
+    folder.remove_exports()
     try:
         write_trec(records, setting.qrels, folder.path)
     except TrecError as error:

@@ -18,7 +18,8 @@ from rewriter.config import Config
 from rewriter.config.backends import open_retrievers
 from rewriter.config.collection import open_collection
 from rewriter.config.conventions import conventions, with_primary
-from rewriter.evaluation.groups import query_groups
+from rewriter.evaluation.groups import check_subset, query_groups
+from rewriter.evaluation.judged import check_judgements
 from rewriter.evaluation.judging import EvaluationError
 from rewriter.records import Record, Rewrite
 from rewriter.run_directory import PACKAGES, git_commit, versions
@@ -66,7 +67,8 @@ class Setting:
         """Open collection and backends.
 
         Raises:
-            EvaluationError: no query of the split is judged, or a backend does not exist or lacks
+            EvaluationError: no query of the split is judged, no judged document is in the
+                collection, no query has the column of subsets, or a backend does not exist or lacks
                 settings.
             CollectionError: the data cannot be read, or there is no such split.
         """
@@ -74,13 +76,14 @@ class Setting:
         collection = open_collection(config)
         split = split or config.collection.test
         queries = collection.queries(split)
-        judged = collection.qrels(split) if qrels is None else read_qrels(qrels)
+        judged = collection.qrels(split)
+        if qrels is not None:
+            judged = read_qrels(qrels)
+            check_judgements(judged, queries, collection, f"{qrels}")
         kept = [query for query in queries if query.id in judged]
-        if not kept:
-            raise EvaluationError(
-                f"{qrels}: judges none of the {len(queries)} queries of split {split!r}; check "
-                "that the ids are the collection's"
-            )
+        groups = query_groups(collection, split, judged)
+        found = conventions(config, collection)
+        check_subset(config, found.subset, groups)
         return cls(
             config=config,
             collection=collection,
@@ -89,9 +92,18 @@ class Setting:
             qrels={query.id: judged[query.id] for query in kept},
             judged_by="split" if qrels is None else str(qrels),
             retrievers=open_retrievers(config, collection, backends),
-            groups=query_groups(collection, split, judged),
-            conventions=conventions(config, collection),
+            groups=groups,
+            conventions=found,
         )
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What a result folder is of: with another of these it is another result."""
+        return {
+            "collection": self.collection.name,
+            "split": self.split,
+            "judged_by": self.judged_by,
+        }
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -121,12 +133,11 @@ class Setting:
         names = dict.fromkeys(self.retrievers)
         return {
             "format": FORMAT,
-            "collection": self.collection.name,
+            **self.identity,
             "documents": self.collection.fingerprint,
-            "split": self.split,
             "queries": self._queries(),
+            "unjudged": len(self.collection.queries(self.split)) - len(self.queries),
             "qrels": self._judgements(),
-            "judged_by": self.judged_by,
             "dangling": len(dangling([self.qrels], self.collection)),
             "measures": list(self.measures),
             "depth": self.config.evaluation.depth,

@@ -24,6 +24,7 @@ def summarise(
     *,
     samples: int = SAMPLES,
     primary: str | None = None,
+    subset: str | None = None,
 ) -> Result:
     """Means with 95% intervals, and each system against the baselines on the same queries.
 
@@ -33,6 +34,7 @@ def summarise(
             is absent.
         samples: bootstrap resamples.
         primary: the collection's own measure, compared and parted like NDCG@3.
+        subset: the column that its macro mean is over, parted into however many parts.
 
     Returns:
         backend → system → {"ndcg@3": {"mean", "low", "high", "n"}, … for every measure,
@@ -61,7 +63,7 @@ def summarise(
         for name, rows in systems.items():
             means = _means(columns[name], samples)
             result[backend][name] = means | _spread(rows) | counts(rows)
-            result[backend][name]["by"] = breakdowns(rows, compared, samples, means)
+            result[backend][name]["by"] = breakdowns(rows, compared, samples, means, subset)
         for other in baselines:
             _compare(result[backend], columns, systems, other, samples, compared)
         for name in systems:
@@ -92,6 +94,13 @@ def pair(
 def _columns(records: Sequence[Record], needed: Sequence[str]) -> dict[str, dict[str, float]]:
     """Measure → query id → value, of the queries that count."""
     scored = [record for record in records if not record.excluded]
+    failed = [record for record in records if record.failed]
+    if not scored and failed:
+        raise EvaluationError(
+            f"system {failed[0].system!r}, backend {failed[0].backend!r}: {len(failed)} of "
+            f"{len(records)} searches failed ({failed[0].error}) and no other query counts, so "
+            "that there is no mean; see that the backend answers, and evaluate again"
+        )
     if not scored:
         raise EvaluationError(
             f"none of {len(records)} queries has a document of grade above 0, so that there is no "

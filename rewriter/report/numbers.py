@@ -28,14 +28,6 @@ def p(number: float) -> str:
     return "< .001" if number < 0.001 else f"{number:.3f}".replace("0.", ".", 1)
 
 
-def measure(key: str) -> str:
-    """ndcg@3 → NDCG@3, mrr@10 → MRR@10, recall@10 → Recall@10, graded_ndcg@3 → graded NDCG@3"""
-    kind, _, name = key.rpartition("_")
-    name, at, k = name.partition("@")
-    name = name.upper() if name in {"ndcg", "mrr"} else name.capitalize()
-    return f"{kind} {name}{at}{k}".strip()
-
-
 def sign(found: Mapping[str, Any]) -> str:
     """Which side of 0 a whole interval is on: "gain", "loss", or "" for neither."""
     return "gain" if found["low"] > 0 else "loss" if found["high"] < 0 else ""

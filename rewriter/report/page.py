@@ -8,8 +8,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import rewriter.report.numbers as numbers
 import rewriter.report.summary as summary
+from rewriter.evaluation.pictures import QUERIES
 from rewriter.report.diagnostics import diagnostics
 from rewriter.report.faults import missing_extra
 from rewriter.report.gather import Source
@@ -18,7 +18,8 @@ from rewriter.report.palette import DARK, LIGHT
 from rewriter.report.plots import draw
 from rewriter.report.queries import code
 from rewriter.report.texts import ROOM, pack
-from rewriter.report.thumbnails import QUERIES, thumbnails
+from rewriter.report.thumbnails import thumbnails
+from rewriter.tables import heading
 
 SCRIPTS = ("elements", "words", "data", "list", "detail", "keys", "main")
 STYLES = ("base", "tables", "queries")
@@ -46,7 +47,7 @@ def _shown(source: Source, plots: Path) -> dict[str, Any]:
         "title": source.folder.resolve().name,
         "source": source,
         "summary": summary,
-        "measures": [numbers.measure(key) for key in summary.measures(source.result)],
+        "measures": [heading(key) for key in summary.measures(source.result)],
         "sections": draw(source, plots),
         "diagnostics": diagnostics(source.diagnostics),
         "facts": {name: _readable(value) for name, value in source.facts.items()},

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rewriter.evaluation import HEADLINE
+from rewriter.evaluation.changes import by_change, in_sight
 from rewriter.records import Record, by
 from rewriter.report.gather import Source
 from rewriter.report.summary import main_system
+from rewriter.tables import heading
 
 NONE = -1
 
@@ -58,7 +60,7 @@ def code(source: Source) -> Queries:
     documents = Numbered()
     found = _found(source, known, cells, documents)
     listed = _list(source, known, cells)
-    return Queries(listed, found, documents.texts, _order(source, known, cells, found))
+    return Queries(listed, found, documents.texts, _order(source, known, found))
 
 
 Row = list[Record | None]  # one system on one backend, in the order of the queries
@@ -67,12 +69,14 @@ Grid = dict[str, dict[str, Row]]  # backend → system → row
 
 def _list(source: Source, known: Sequence[Record], cells: Grid) -> dict[str, Any]:
     strings = Numbered()
-    keys = list(dict.fromkeys(key for record in source.records for key in record.metrics))
+    found = dict.fromkeys(key for record in source.records for key in record.metrics)
+    keys = sorted(found, key=lambda key: key != HEADLINE)
     return {
         "baseline": source.baseline,
         "main": main_system(source),
         "systems": {name: source.label(name) for name in source.systems},
-        "measures": sorted(keys, key=lambda key: key != HEADLINE),
+        "measures": keys,
+        "names": {key: heading(key) for key in keys},
         "ids": [record.query_id for record in known],
         "query": [strings.number(record.query) for record in known],
         "origin": [strings.number(record.origin) for record in known],
@@ -161,31 +165,12 @@ def _short(number: float) -> float | int:
 
 
 def _order(
-    source: Source, known: Sequence[Record], cells: Grid, found: dict[str, Any]
+    source: Source, known: Sequence[Record], found: dict[str, Any]
 ) -> list[tuple[str, list[int]]]:
-    sizes = _sizes(source, cells, len(known))
     rows = [cell["hits"] for systems in found["cells"].values() for cell in systems.values()]
+    places = {record.query_id: place for place, record in enumerate(known)}
     return [
-        (known[place].query_id, _wanted(found["judged"][place][::2], [row[place] for row in rows]))
-        for place in sorted(range(len(known)), key=lambda place: -sizes[place])
+        (query, in_sight(found["judged"][place][::2], [row[place] for row in rows]))
+        for query in by_change(source.records, source.baseline)
+        for place in [places[query]]
     ]
-
-
-def _wanted(judged: Sequence[int], lists: Sequence[Sequence[int]]) -> list[int]:
-    """Judged documents, then all first hits, all second ones, and so on; each once."""
-    depth = max(map(len, lists), default=0)
-    ranked = [row[rank] for rank in range(depth) for row in lists if rank < len(row)]
-    return list(dict.fromkeys([*judged, *ranked]))
-
-
-def _sizes(source: Source, cells: Grid, count: int) -> list[float]:
-    """For each query the largest change of any system on any backend against the baseline."""
-    sizes = [0.0] * count
-    for systems in cells.values():
-        base = systems.get(source.baseline or "", [None] * count)
-        for row in systems.values():
-            for place, (after, before) in enumerate(zip(row, base, strict=True)):
-                if after and before and after.metrics and before.metrics:
-                    size = abs(after.metrics[HEADLINE] - before.metrics[HEADLINE])
-                    sizes[place] = max(sizes[place], size)
-    return sizes

@@ -7,6 +7,7 @@ from typing import Any
 import rewriter.report.numbers as numbers
 from rewriter.evaluation import HEADLINE, Result, Summary
 from rewriter.report.gather import Source
+from rewriter.tables import heading
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def comparisons(source: Source) -> list[dict[str, str]]:
             "backend": backend,
             "system": source.label(system),
             "baseline": source.label(baseline),
-            "measure": numbers.measure(str(found.get("measure", HEADLINE))),
+            "measure": heading(str(found.get("measure", HEADLINE))),
             "change": numbers.change(found["diff"]),
             "interval": numbers.interval(found, signed=True),
             "side": numbers.sign(found),
@@ -138,7 +139,7 @@ def comparisons(source: Source) -> list[dict[str, str]]:
 
 
 def breakdowns(source: Source) -> dict[str, list[dict[str, Any]]]:
-    """Column, such as the origin of the query → the headline by its parts, if it has several."""
+    """Column, such as the origin of the query → means of its parts, if it has several."""
     found: dict[str, list[dict[str, Any]]] = {}
     for backend, systems in source.result.items():
         for system, summary in systems.items():
@@ -210,9 +211,14 @@ def _games(found: dict[str, float]) -> str:
 
 
 def _parts(parts: dict[str, Any]) -> Iterator[dict[str, str]]:
-    for name, group in parts["groups"].items():
-        yield {"part": name, **_mean(group.get(HEADLINE))}
-    for kind in ("macro", "micro"):
-        if HEADLINE in parts.get(kind, {}):
-            mean = numbers.value(parts[kind][HEADLINE])
-            yield {"part": f"{kind} average", "mean": mean, "interval": "", "n": ""}
+    """NDCG@3 of the parts, then the collection's own measure, each with what stands behind it."""
+    for key in (HEADLINE, *(key for key in parts["macro"] if key != HEADLINE)):
+        named = {"measure": heading(key)}
+        for name, group in parts["groups"].items():
+            left = [f"{group[one]} {one}" for one in ("excluded", "failed") if group.get(one)]
+            counts = {"left": ", ".join(left), "fallbacks": str(group.get("fallbacks", 0))}
+            yield named | {"part": name, **_mean(group.get(key)), **counts}
+        for kind in ("macro", "micro"):
+            if key in parts[kind]:
+                mean = {"mean": numbers.value(parts[kind][key]), "interval": "", "n": ""}
+                yield named | {"part": f"{kind} average", **mean, "left": "", "fallbacks": ""}

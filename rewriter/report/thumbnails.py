@@ -6,11 +6,10 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from rewriter.evaluation.pictures import PAGES, QUERIES
 from rewriter.report.faults import ReportError
 from rewriter.report.files import Document
 
-QUERIES = 300
-PAGES = 6  # a query: the judged pages first, then the hits of all systems by rank
 SIZE = (150, 200)  # at most, in pixels
 QUALITIES = (60, 40, 25, 10)
 SAMPLE = 50  # pages that the size is estimated from

@@ -31,11 +31,7 @@ function everySystem(query) {
     el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "All systems on this query" }, table));
 }
 
-function measureName(key) {
-  const [name, k] = key.split("@");
-  const upper = name === "ndcg" || name === "mrr" ? name.toUpperCase() : name[0].toUpperCase() + name.slice(1);
-  return k ? `${upper}@${k}` : upper;
-}
+const measureName = (key) => data.names[key];
 
 function texts(query, systems) {
   const raw = string(data.query[query]);
