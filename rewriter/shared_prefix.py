@@ -13,8 +13,7 @@ the model.
 import inspect
 from typing import Any
 
-# Below this share of tokens saved, the copies of keys and values cost more than they bring.
-WORTH = 0.2
+from rewriter.prefixes import beginnings_first, split
 
 
 def share_prefixes(model: Any) -> bool:
@@ -56,10 +55,13 @@ class SharedForward:
 
     def __call__(self, input_ids: Any = None, attention_mask: Any = None, **more: Any) -> Any:
         """As the decoder's own; (B, T) token ids and mask, last hidden state (B, T, H)."""
-        if (
-            not self._applies(input_ids, attention_mask, more)
-            or not split(input_ids, attention_mask)[0]
-        ):
+        if not self._applies(input_ids, attention_mask, more):
+            return self.plain(input_ids=input_ids, attention_mask=attention_mask, **more)
+        ids, mask = input_ids, attention_mask
+        order = beginnings_first(ids, mask, more.get("position_ids"))
+        if order is not None:
+            ids, mask = ids.gather(1, order), mask.gather(1, order)
+        if not split(ids, mask)[0]:
             return self.plain(input_ids=input_ids, attention_mask=attention_mask, **more)
         cache, wanted = more.pop(self.cache_argument, None), more.pop("use_cache", None)
         keep = cache is not None or bool(wanted)
@@ -68,7 +70,11 @@ class SharedForward:
             from transformers import DynamicCache
 
             cache = DynamicCache(config=self.decoder.config)
-        outputs = self._run(input_ids, attention_mask, position_ids, cache, more)
+        if order is not None:
+            position_ids = position_ids.expand(ids.shape).gather(1, order)
+        outputs = self._run(ids, mask, position_ids, cache, more)
+        if order is not None:
+            _put_back(outputs, cache, order.argsort(1))
         if not keep:
             outputs[self.cache_argument] = None
         return outputs
@@ -134,38 +140,14 @@ class SharedForward:
         )
 
 
-def split(ids: Any, mask: Any) -> tuple[int, Any, Any]:
-    """Where to part a batch so that the fewest tokens are computed.
-
-    Args:
-        ids: (B, T) token ids.
-        mask: (B, T) attention mask, or None.
-
-    Returns:
-        The number of columns C to share, 0 if it is not worth it; (P,) a row for each distinct
-        prefix of C columns; (B,) which of these prefixes each row begins with.
-    """
-    import numpy as np
-    import torch
-
-    tokens = ids.cpu().numpy()
-    if mask is not None:
-        tokens = np.where(mask.cpu().numpy() > 0, tokens, -1)
-    rows, columns = tokens.shape
-    group = np.zeros(rows, dtype=np.int64)
-    best = (rows * columns * (1 - WORTH), 0, group)
-    span = int(tokens.max()) + 2
-    for column in range(columns):
-        group = np.unique(group * span + tokens[:, column] + 1, return_inverse=True)[1]
-        prefixes = int(group.max()) + 1
-        if prefixes == rows:
-            break
-        cost = prefixes * (column + 1) + rows * (columns - column - 1)
-        if cost < best[0]:
-            best = (cost, column + 1, group)
-    _, cut, group = best
-    first = np.unique(group, return_index=True)[1]
-    return cut, torch.from_numpy(first).to(ids.device), torch.from_numpy(group).to(ids.device)
+def _put_back(outputs: Any, cache: Any, places: Any) -> None:
+    """States, keys and values at the columns where the caller has their tokens. places: (B, T)."""
+    states = outputs.last_hidden_state
+    outputs.last_hidden_state = states.gather(1, places[:, :, None].expand_as(states))
+    for layer in cache.layers:
+        index = places[:, None, :, None].expand_as(layer.keys)
+        layer.keys = layer.keys.gather(2, index)
+        layer.values = layer.values.gather(2, places[:, None, :, None].expand_as(layer.values))
 
 
 def _rows(positions: Any, rows: Any) -> Any:

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from rewriter.shared_prefix import SharedForward, share_prefixes, split
+from rewriter.prefixes import beginnings_first, split
+from rewriter.shared_prefix import SharedForward, share_prefixes
 from tests.tiny import save_policy
 
 # Two prompts, the second with a place of padding on its left, three completions each, shuffled.
@@ -104,6 +105,52 @@ def test_a_prefix_of_all_prompts_is_read_once(tmp_path: Path) -> None:
         states = model.get_base_model().get_decoder()(input_ids=ids).last_hidden_state
     assert counts == [10, 2 * 4, 8 * 2]
     torch.testing.assert_close(states, plain, rtol=1e-5, atol=1e-6)
+
+
+def test_equal_beginnings_come_first_whatever_padding_stands_before_them() -> None:
+    ids = torch.tensor([[0, 0, 3, 4, 5], [0, 3, 4, 6, 7], [3, 4, 8, 9, 1]])
+    mask = (ids > 0).long()
+    positions = (mask.cumsum(1) - 1).clamp(min=0)
+    order = beginnings_first(ids, mask, positions)
+    assert ids.gather(1, order).tolist() == [[3, 4, 0, 0, 5], [3, 4, 0, 6, 7], [3, 4, 8, 9, 1]]
+    assert beginnings_first(ids, None, positions) is None
+    assert beginnings_first(ids, mask, None) is None
+    assert beginnings_first(ids, mask, torch.arange(5)[None]) is None  # the padding counts
+    assert beginnings_first(*(one[:, 2:] for one in (ids, mask, positions))) is None  # no padding
+    ids[1, 1] = 2
+    assert beginnings_first(ids, mask, positions) is None  # nothing in common
+
+
+def test_a_prefix_of_padded_prompts_is_read_once(tmp_path: Path) -> None:
+    """Three prompts of other lengths; their states, caches and continuations are the plain ones."""
+    model = _model(tmp_path).eval()
+    system = [3, 7, 8, 9, 10, 11, 12, 13, 14, 15]
+    ends = [[6, 6], [7, 7, 7], [8, 9, 8, 9, 8]]
+    ids = torch.tensor([[0] * (5 - len(end)) + system + end for end in ends])
+    mask = (ids > 0).long()
+    given = {"input_ids": ids, "attention_mask": mask}
+    decoder = model.get_base_model().get_decoder()
+
+    def seen(**more: Any) -> tuple[Any, Any, Any]:
+        outputs = decoder(**given, use_cache=True, **more)
+        cache = next(outputs[name] for name in ("cache", "past_key_values") if name in outputs)
+        layer = cache.layers[-1]
+        cached = [one.transpose(1, 2)[mask > 0] for one in (layer.keys, layer.values)]
+        return outputs.last_hidden_state[mask > 0], *cached
+
+    positions = (mask.cumsum(1) - 1).clamp(min=0)
+    options = {"max_new_tokens": 5, "min_new_tokens": 5, "do_sample": False}
+    with torch.no_grad():
+        plain = seen(), seen(position_ids=positions)
+        written = model.generate(**given, **options)
+        share_prefixes(model)
+        counts: list[int] = []
+        _count_tokens(model, counts)
+        shared = seen(), seen(position_ids=positions)
+        assert counts == [3 * 15, 10, 3 * 5]  # without positions the padding counts in them
+        torch.testing.assert_close(shared, plain, rtol=1e-5, atol=1e-6)
+        assert model.generate(**given, **options).tolist() == written.tolist()
+        assert counts[3:] == [10, 3 * 5] + [3] * 4
 
 
 def test_generation_writes_the_same_and_reads_each_prompt_once(tmp_path: Path) -> None:
