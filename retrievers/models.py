@@ -4,7 +4,7 @@
 converted once to safetensors and kept in the cache. The package is located, never imported: it
 would import a command line tool and a compiler-built runtime that nothing here needs.
 
-`bundled:NAME` is a model that comes with this package.
+`bundled:page-reader` is the small page reader that comes with this package.
 """
 
 import importlib.util

@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 import torch
-from colpali_engine.models import ColQwen2
+from colpali_engine.models import ColQwen2, ColQwen2Processor
 
 from launch.page_reader.batches import page_inputs
 from launch.page_reader.drawing import draw, lay_out
@@ -20,6 +20,17 @@ from launch.page_reader.text import WORD, TextMaker
 from launch.train_page_reader import Training
 from retrievers.demo.stdlib import documents
 from retrievers.pages import PageStyle, render_pages
+
+FOLDER = Path(__file__).parents[1] / "retrievers" / "demo" / "page_reader"
+STYLE = PageStyle(word_grid=16)
+NOTES = {
+    "kettle": "The copper kettle boils too early. Turn the left valve before noon.",
+    "ferry": "Ferries to the island leave hourly. Children travel free on Sunday.",
+    "loom": "Thread the loom from behind. A broken warp is knotted twice.",
+    "bees": "Smoke calms the bees. Lift the frames slowly and count the queens.",
+    "bread": "Fold the dough four times. Bake with steam until the crust is brown.",
+    "chess": "A rook belongs behind passed pawns. Trade bishops when you are ahead.",
+}
 
 SMALL = Size(300, vision_width=32, vision_layers=1, vision_heads=2, text_width=64, text_heads=2)
 
@@ -176,3 +187,40 @@ def test_training_runs_and_resumes_to_the_same_weights(tmp_path: Path) -> None:
     assert config["architectures"] == ["ColQwen2"]
     _, told = ColQwen2.from_pretrained(tmp_path / "straight", output_loading_info=True)
     assert not any(told.values()), told
+
+
+def test_shipped_weights_are_complete_and_small() -> None:
+    assert (FOLDER / "model.safetensors").stat().st_size <= 10_000_000
+    _, told = ColQwen2.from_pretrained(FOLDER, output_loading_info=True)
+    assert not any(told.values()), told
+
+
+@pytest.fixture(scope="module")
+def reader() -> tuple[ColQwen2, ColQwen2Processor]:
+    model = ColQwen2.from_pretrained(FOLDER, dtype=torch.float32).eval()
+    return model, ColQwen2Processor.from_pretrained(FOLDER)
+
+
+def found(reader: tuple[ColQwen2, ColQwen2Processor], queries: list[str]) -> list[str]:
+    """The name of the best page for each query."""
+    model, processor = reader
+    pages = [render_pages(name, text, STYLE)[0] for name, text in NOTES.items()]
+    with torch.no_grad():
+        seen = model(**processor.process_images(pages))
+        asked = model(**processor.process_queries(queries))
+    best = processor.score(list(asked), list(seen), device="cpu").argmax(1)
+    return [list(NOTES)[i] for i in best.tolist()]
+
+
+def test_shipped_reader_finds_pages_by_their_words(
+    reader: tuple[ColQwen2, ColQwen2Processor],
+) -> None:
+    queries = {
+        "kettle boils too early": "kettle",
+        "children travel free": "ferry",
+        "a broken warp is knotted": "loom",
+        "lift the frames slowly": "bees",
+        "steam until the crust": "bread",
+        "rook belongs behind passed pawns": "chess",
+    }
+    assert found(reader, list(queries)) == list(queries.values())

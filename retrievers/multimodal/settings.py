@@ -13,7 +13,7 @@ class MultimodalSettings(BaseModel):
 
     Attributes:
         model: of a family of colpali-engine, or a peft adapter of one: a hub id, a folder,
-            or `package:NAME`; the paper's by default.
+            `package:NAME`, or `bundled:page-reader`, which is small and reads rendered text.
         revision: of a hub id.
         model_kwargs: further arguments of the weights' `from_pretrained` (`quantization_config`).
         device: the model runs on; None: an accelerator if there is one, else the CPU.
@@ -35,7 +35,7 @@ class MultimodalSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
-    model: str = "vidore/colqwen2.5-v0.2"
+    model: str = "bundled:page-reader"
     revision: str | None = None
     model_kwargs: dict[str, Any] = {}
     device: str | None = None
