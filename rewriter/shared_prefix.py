@@ -52,27 +52,32 @@ class SharedForward:
         self.decoder = decoder
         self.plain = plain
         self.cache_argument = cache_argument
+        self.relative = _sees_distances_only(decoder)
 
     def __call__(self, input_ids: Any = None, attention_mask: Any = None, **more: Any) -> Any:
         """As the decoder's own; (B, T) token ids and mask, last hidden state (B, T, H)."""
         if not self._applies(input_ids, attention_mask, more):
             return self.plain(input_ids=input_ids, attention_mask=attention_mask, **more)
         ids, mask = input_ids, attention_mask
-        order = beginnings_first(ids, mask, more.get("position_ids"))
+        keep = more.get(self.cache_argument) is not None or bool(more.get("use_cache"))
+        positions = more.get("position_ids")
+        if positions is None and mask is not None and self.relative and not keep:
+            positions = (mask.cumsum(1) - 1).clamp(min=0)  # as if no padding stood there
+        order = beginnings_first(ids, mask, positions)
         if order is not None:
             ids, mask = ids.gather(1, order), mask.gather(1, order)
         if not split(ids, mask)[0]:
             return self.plain(input_ids=input_ids, attention_mask=attention_mask, **more)
-        cache, wanted = more.pop(self.cache_argument, None), more.pop("use_cache", None)
-        keep = cache is not None or bool(wanted)
-        position_ids = more.pop("position_ids", None)
+        cache = more.pop(self.cache_argument, None)
+        for name in ("use_cache", "position_ids"):
+            more.pop(name, None)
         if cache is None:
             from transformers import DynamicCache
 
             cache = DynamicCache(config=self.decoder.config)
         if order is not None:
-            position_ids = position_ids.expand(ids.shape).gather(1, order)
-        outputs = self._run(ids, mask, position_ids, cache, more)
+            positions = positions.expand(ids.shape).gather(1, order)
+        outputs = self._run(ids, mask, positions, cache, more)
         if order is not None:
             _put_back(outputs, cache, order.argsort(1))
         if not keep:
@@ -159,6 +164,12 @@ def _cache_argument(decoder: Any) -> str | None:
     """What this release of transformers calls the cache."""
     names = inspect.signature(decoder.forward).parameters
     return next((name for name in ("cache", "past_key_values") if name in names), None)
+
+
+def _sees_distances_only(decoder: Any) -> bool:
+    """Whether it is the same where a row begins: rotations that no length of the batch changes."""
+    rotation = getattr(getattr(decoder, "rotary_emb", None), "rope_type", None)
+    return rotation in ("default", "linear", "llama3", "yarn")
 
 
 def _attends_to_all(config: Any) -> bool:

@@ -147,10 +147,26 @@ def test_a_prefix_of_padded_prompts_is_read_once(tmp_path: Path) -> None:
         counts: list[int] = []
         _count_tokens(model, counts)
         shared = seen(), seen(position_ids=positions)
-        assert counts == [3 * 15, 10, 3 * 5]  # without positions the padding counts in them
+        # Without positions the padding counts in them, and in a cache that is kept.
+        assert counts == [3 * 15, 10, 3 * 5]
+        states = decoder(**given, use_cache=False).last_hidden_state[mask > 0]
+        torch.testing.assert_close(states, plain[0][0], rtol=1e-5, atol=1e-6)
         torch.testing.assert_close(shared, plain, rtol=1e-5, atol=1e-6)
         assert model.generate(**given, **options).tolist() == written.tolist()
-        assert counts[3:] == [10, 3 * 5] + [3] * 4
+        assert counts[3:] == [10, 3 * 5] * 2 + [3] * 4
+
+
+def test_padding_that_counts_in_positions_keeps_its_place(tmp_path: Path) -> None:
+    """A model that is told absolute positions reads a row that begins later otherwise."""
+    model = _model(tmp_path).eval()
+    ids = torch.tensor([[0, 0, *range(3, 13), 6], [*range(3, 13), 7, 7, 7]])
+    decoder = model.get_base_model().get_decoder()
+    decoder.rotary_emb.rope_type = "dynamic"  # whose rotations depend on the longest position
+    share_prefixes(model)
+    counts: list[int] = []
+    _count_tokens(model, counts)
+    decoder(input_ids=ids, attention_mask=(ids > 0).long(), use_cache=False)
+    assert counts == [2 * 13]
 
 
 def test_generation_writes_the_same_and_reads_each_prompt_once(tmp_path: Path) -> None:
