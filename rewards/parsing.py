@@ -143,10 +143,15 @@ def _after_thinking(output: str) -> str:
     return text
 
 
-@cache
-def _tags(tag: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+def check_tag(tag: str) -> None:
+    """Raise ValueError for an answer tag that is not one word."""
     if not re.fullmatch(r"[\w-]+", tag):
         raise ValueError(f'answer_tag is {tag!r}; give one word without brackets, such as "answer"')
+
+
+@cache
+def _tags(tag: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    check_tag(tag)
     pair = rf"<{tag}>((?:(?!</?{tag}>).)*)</{tag}>"
     return re.compile(pair, re.IGNORECASE | re.DOTALL), re.compile(f"<{tag}>", re.IGNORECASE)
 

@@ -1,6 +1,5 @@
 """Alarms: what usually precedes a ruined run, said while it can still be stopped."""
 
-import json
 import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,8 @@ from transformers import TrainerCallback
 from rewards.search import RowScores, StepScores
 from rewards.texts import repetition, scripts
 from rewriter.config import AlarmSettings
-from rewriter.run_directory import RunDirectory, append
+from rewriter.jsonl import append, read
+from rewriter.run_directory import RunDirectory
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +37,7 @@ class Alarms(TrainerCallback):  # type: ignore[misc]
         """A resumed run goes on with what it saw before, and does not say everything again."""
         if not self._run.metrics.is_file():
             return
-        for line in self._run.metrics.read_bytes().splitlines():
-            row = json.loads(line)
+        for row in read(self._run.metrics):
             if "alarm" in row:
                 self._last[row["alarm"]] = row["step"]
             elif row.get("reward") is not None:

@@ -8,7 +8,8 @@ from typing import Any
 from transformers import TrainerCallback
 
 from rewards.search import StepScores
-from rewriter.run_directory import RunDirectory, append
+from rewriter.jsonl import append
+from rewriter.run_directory import RunDirectory
 
 
 class Journal(TrainerCallback):  # type: ignore[misc]

@@ -12,7 +12,6 @@ it that are over when the trainer fetches it, some steps ahead. Those groups are
 of the run's folder, so that a resumed run draws what an unbroken one would have drawn.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 from typing import Any
@@ -22,7 +21,8 @@ from numpy.typing import NDArray
 
 from rewards.search import StepScores
 from rewards.shaping import Group, by_group, differs
-from rewriter.run_directory import RunDirectory, append
+from rewriter.jsonl import append, read
+from rewriter.run_directory import RunDirectory
 
 ALIKE = 4  # divides the weight of a prompt that taught nothing
 
@@ -59,9 +59,9 @@ class GroupLog:
         }
         self.batches: list[Groups] = []
         if self._path.is_file():
-            for line in self._path.read_text(encoding="utf-8").splitlines():
-                groups = json.loads(line)["groups"]
-                self.batches.append({int(place): taught for place, taught in groups.items()})
+            for row in read(self._path):
+                groups = row["groups"].items()
+                self.batches.append({int(place): taught for place, taught in groups})
 
     def watch(self, scores: StepScores) -> None:
         """Note one generation batch; groups whose searches failed say nothing."""
@@ -151,7 +151,7 @@ class InformativeSampler:
         if over > len(self._log.batches):
             raise SamplingLogError(
                 f"batch {number} is drawn by the groups of {over} batches, and sampling.jsonl has "
-                f"{len(self._log.batches)}; start a new run, or resume with `sampling: uniform`"
+                f"{len(self._log.batches)}; put the whole file back, or start a new run"
             )
         weights = self._weights(self._log.batches[:over])
         # Efraimidis and Spirakis, 2006: the largest of u ** (1 / weight).

@@ -1,4 +1,4 @@
-"""The model that rewrites: loading it, and the public `Rewriter` over a trained one.
+"""The model that rewrites: the public `Rewriter` over a trained one.
 
 from rewriter import Rewriter
 Rewriter.from_pretrained("runs/demo/best").rewrite(["how do I …"])
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from retrievers.models import PACKAGE, ModelError, resolve
+from rewriter.base_model import load_model, load_tokenizer, load_weights
 from rewriter.checkpoint import (
     MANIFEST,
     CheckpointError,
@@ -18,8 +18,6 @@ from rewriter.checkpoint import (
     fingerprint,
     read_manifest,
 )
-from rewriter.cpu_head import project_contiguous
-from rewriter.device import dtype_for, on_cpu
 from rewriter.generation import BLANK, Decoding, generate, rewrites
 from rewriter.prompt import PromptSettings
 from rewriter.records import Rewrite
@@ -137,110 +135,3 @@ class Rewriter:
             query if made.text is None else self.prompt.search_text(query, made.text)
             for query, made in pairs
         ]
-
-
-def load_model(name: str, revision: str | None, dtype: str, **init: Any) -> tuple[Any, Any]:
-    """The base model on this machine's device, and its tokenizer.
-
-    Args:
-        name, revision: see `ModelSettings`.
-        dtype: of the weights; see `dtype_for`.
-        init: further arguments of `from_pretrained`.
-
-    Raises:
-        ModelError: there is no such model, it is incomplete, or has no chat template.
-    """
-    trust = bool(init.get("trust_remote_code", False))
-    return load_weights(name, revision, dtype, **init), load_tokenizer(name, revision, trust=trust)
-
-
-def load_tokenizer(name: str, revision: str | None = None, *, trust: bool = False) -> Any:
-    """A model's tokenizer, padding on the left.
-
-    Args:
-        name, revision: of the model.
-        trust: run code that comes with it.
-
-    Raises:
-        ModelError: it cannot be loaded, or has no chat template: such a model does not know where
-            a turn ends.
-    """
-    from transformers import AutoTokenizer
-
-    place = _place(name)
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(
-            place,
-            revision=revision,
-            trust_remote_code=trust,
-            padding_side="left",
-            truncation_side="left",
-        )
-    except Exception as error:  # a damaged file raises anything, tokenizers a bare Exception
-        raise ModelError(_no_tokenizer(name, place, error)) from error
-    if tokenizer.chat_template is None:
-        raise ModelError(
-            f"model {name!r} has no chat template; take its instruction-tuned version, or save a "
-            "template with its tokenizer"
-        )
-    if tokenizer.pad_token is None:
-        if tokenizer.eos_token is None:
-            raise ModelError(f"model {name!r}: its tokenizer has neither eos_token nor pad_token")
-        tokenizer.pad_token = tokenizer.eos_token
-    return tokenizer
-
-
-def load_weights(
-    name: str, revision: str | None, dtype: str, *, kind: str = "AutoModelForCausalLM", **init: Any
-) -> Any:
-    """A model without its tokenizer. Arguments and errors as `load_model`.
-
-    kind: transformers' class that loads it.
-    """
-    import torch
-    import transformers
-    from safetensors import SafetensorError
-
-    place = _place(name)
-    cpu = on_cpu(False)
-    # A pickle is never read, whatever the model's folder offers.
-    given = {"revision": revision, "dtype": dtype_for(dtype, cpu), "use_safetensors": True} | init
-    try:
-        model, loading = getattr(transformers, kind).from_pretrained(
-            place, output_loading_info=True, **given
-        )
-    except (OSError, ValueError, SafetensorError) as error:
-        raise ModelError(f"model {name!r} cannot be loaded: {_one_line(error)}") from error
-    missing = sorted(loading["missing_keys"])
-    if missing:  # transformers fills them at random, and only warns
-        raise ModelError(
-            f"model {name!r}: {len(missing)} weights are missing from its files, such as "
-            f"{missing[0]}; it is damaged, or no language model"
-        )
-    if {"device_map", "quantization_config"}.isdisjoint(init):  # those have placed it already
-        model = model.to("cpu" if cpu else torch.accelerator.current_accelerator())
-    project_contiguous(model)
-    return model.eval()
-
-
-def _place(name: str) -> str:
-    """`resolve`, names that are none refused first."""
-    if not name.strip():
-        raise ModelError(f"model {name!r} is no name; give a hub id, a folder, or package:NAME")
-    if name.startswith(PACKAGE) and not name.removeprefix(PACKAGE).strip():
-        raise ModelError(f"model {name!r} names no package; write package:NAME")
-    return resolve(name)
-
-
-def _no_tokenizer(name: str, place: str, error: Exception) -> str:
-    if Path(place).is_dir():
-        fix = "save one in that folder with tokenizer.save_pretrained, or give another folder"
-    else:
-        fix = "check the name, or give a folder that holds the model and its tokenizer"
-    return f"model {name!r}: no tokenizer that can be read; {fix} ({_one_line(error)})"
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    # A KeyError's text is the key alone.
-    return text if isinstance(error, OSError | ValueError) and text else repr(error)

@@ -2,11 +2,13 @@
 
 import logging
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from heapq import nlargest
 from typing import Any
 
 from rewards.parsing import parse
 from rewriter.config import Config
-from rewriter.generation import Completion, Decoding, generate, sampling_of
+from rewriter.generation import Completion, Decoding, context_size, generate, sampling_of
 from rewriter.prompt import Message
 
 logger = logging.getLogger(__name__)
@@ -20,6 +22,45 @@ CLIPPED = 0.9
 
 class PreflightError(ValueError):
     """The model's first completions show that training would earn nothing."""
+
+
+def check_room(model: Any, tokenizer: Any, rows: Sequence[Mapping[str, Any]], options: Any) -> None:
+    """Whether the longest training prompts leave room for a rollout in the model's context.
+
+    Beyond it a model writes noise, or fails in the middle of the run.
+
+    Args:
+        model, tokenizer: the policy.
+        rows: the training rows.
+        options: the GRPOConfig.
+
+    Raises:
+        PreflightError: one does not; names its query.
+    """
+    context = context_size(model, tokenizer)
+    if context is None:
+        return
+    longest = nlargest(PROMPTS, rows, key=_characters)
+    room = context - options.max_completion_length
+    for row in longest:
+        prompt = tokenizer.apply_chat_template(
+            row["prompt"],
+            tokenize=False,
+            add_generation_prompt=True,
+            **(options.chat_template_kwargs or {}),
+        )
+        tokens = len(tokenizer(prompt, add_special_tokens=False, verbose=False).input_ids)
+        if tokens > room:
+            raise PreflightError(
+                f"training query {row['query_id']!r}: its prompt has {tokens} tokens, and the "
+                f"model's context of {context} has room for {room} beside "
+                f"trainer.max_completion_length ({options.max_completion_length}); take such "
+                "queries out of the training split, shorten the prompt, or lower that number"
+            )
+
+
+def _characters(row: Mapping[str, Any]) -> int:
+    return sum(len(message["content"]) for message in row["prompt"])
 
 
 def check_completions(

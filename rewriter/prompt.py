@@ -7,7 +7,9 @@ template, never ends its turn, and earns nothing for a whole run.
 from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, field_validator
+
+from rewards.parsing import check_tag
 
 Message = dict[str, str]
 _BACKEND = "{backend}"
@@ -61,11 +63,26 @@ class PromptSettings(BaseModel):
             raise ValueError("write {query} exactly once, where the query is to stand")
         return template
 
-    @model_validator(mode="after")
-    def _takes_rewrite(self) -> "PromptSettings":
-        if "{rewrite}" not in self.append_template:
-            raise ValueError(f"append_template {self.append_template!r} lacks {{rewrite}}")
-        return self
+    @field_validator("append_template")
+    @classmethod
+    def _takes_rewrite(cls, template: str) -> str:
+        if template.count("{rewrite}") != 1:
+            raise ValueError("write {rewrite} exactly once, where the rewrite is to stand")
+        return template
+
+    @field_validator("system")
+    @classmethod
+    def _takes_no_query(cls, system: str | None) -> str | None:
+        if "{query}" in (system or ""):
+            raise ValueError("holds {query}, which stands for it in `template` only; move it")
+        return system
+
+    @field_validator("answer_tag")
+    @classmethod
+    def _tag(cls, tag: str | None) -> str | None:
+        if tag is not None:
+            check_tag(tag)
+        return tag
 
     @property
     def by_backend(self) -> bool:

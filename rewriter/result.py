@@ -9,10 +9,14 @@ from typing import Any
 
 from retrievers import Retriever
 from rewards.comparison import paired
+from rewriter.best_adapter import BestAdapter
 from rewriter.config import Config
 from rewriter.evaluation import HEADLINE, Result, summarise, write_result
+from rewriter.evaluation.documents import write_documents
 from rewriter.evaluation.kinds import add_kinds
-from rewriter.held_out import BestAdapter, HeldOut, Made
+from rewriter.evaluation.pictures import page_settings, write_pictures
+from rewriter.evaluation.summary import pair
+from rewriter.held_out import HeldOut, Made
 from rewriter.model_card import card
 from rewriter.policy import MANIFEST, fingerprint
 from rewriter.records import Record, by, write_lines, write_records
@@ -21,6 +25,7 @@ from rewriter.systems import SYSTEMS, UNTRAINED, CollectionTerms
 from rewriter.systems import rewrites as rule_rewrites
 from rewriter.tables import table
 from rewriter.training_data import TrainingData
+from rewriter.trec import TrecError, write_trec
 
 logger = logging.getLogger(__name__)
 
@@ -51,8 +56,9 @@ def finish(
     test = held_out_split(config, data, retrievers, tokenizer, config.collection.test)
     model = trainer.accelerator.unwrap_model(trainer.model)
     made = _rewrites(config, data, test, model)
-    records = [record for system, one in made.items() for record in test.records(system, one)]
+    # Searched on the first rank alone: an engine is not asked the same by every process.
     if trainer.is_world_process_zero():
+        records = [record for system, one in made.items() for record in test.records(system, one)]
         samples = config.evaluation.bootstrap_samples
         result = summarise(records, samples=samples, primary=test.conventions.primary)
         _add_comparisons(result, records, samples)
@@ -64,6 +70,7 @@ def finish(
         _save(config, run, data, retrievers, model, tokenizer, chosen, test, result, labels)
         write_records(records, run.records)
         write_result(result, run.result)
+        _export(config, run, data, test, records)
         _show(run, result, labels)
     trainer.accelerator.wait_for_everyone()
     return run.best
@@ -90,17 +97,36 @@ def _rewrites(config: Config, data: TrainingData, test: HeldOut, model: Any) -> 
 
 
 def _add_comparisons(result: Result, records: list[Record], samples: int) -> None:
-    """`vs_SYSTEM` of the trained rewriter, paired, for every other system."""
+    """`vs_SYSTEM` of the trained rewriter, paired, for every other system.
+
+    On the queries whose search failed for neither of the two, as for the raw query.
+    """
     for backend, rows in by(records, "backend").items():
+        systems = by(rows, "system")
         scores = {
             system: {row.query_id: row.metrics[HEADLINE] for row in found if not row.excluded}
-            for system, found in by(rows, "system").items()
+            for system, found in systems.items()
         }
         for system, values in scores.items():
             if system not in {TRAINED, RAW}:
-                compared = paired(scores[TRAINED], values, samples=samples)._asdict()
+                both = pair(scores[TRAINED], values, systems[TRAINED], systems[system])
+                compared = paired(*both, samples=samples)._asdict()
                 kept = {key: compared[key] for key in result[backend][TRAINED][f"vs_{RAW}"]}
                 result[backend][TRAINED][f"vs_{system}"] = kept
+
+
+def _export(
+    config: Config, run: RunDirectory, data: TrainingData, test: HeldOut, records: list[Record]
+) -> None:
+    """What `rlqr report` shows of the documents, and the files for outside tools."""
+    pages = page_settings(config, test.retrievers)
+    pictures = write_pictures(records, test.qrels, data.collection, pages, run.path)
+    write_documents(records, test.qrels, data.collection, run.documents, pictures)
+    run.remove_exports()
+    try:
+        write_trec(records, test.qrels, run.path)
+    except TrecError as error:
+        logger.warning("no TREC files: %s", error)
 
 
 def _load_adapter(trainer: Any, folder: Path) -> None:

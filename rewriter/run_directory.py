@@ -13,6 +13,9 @@ runs/demo/
     best/               the result: adapter, tokenizer, prompt, model card, manifest
     records.jsonl       one record for each (system, backend, query) of the final evaluation
     result.json         means and intervals of those records
+    documents.jsonl     the documents among the first hits and the judgements, shortened
+    pages/              pictures of pages, where pages are searched
+    runs/*.trec         BACKEND.SYSTEM.trec, and qrels.trec beside the folder, for outside tools
     cost.json           minutes and peak memory of the process that finished the run
 """
 
@@ -48,6 +51,7 @@ class RunDirectory:
         self.sampling = self.path / "sampling.jsonl"
         self.records = self.path / "records.jsonl"
         self.result = self.path / "result.json"
+        self.documents = self.path / "documents.jsonl"
 
     def completions(self, rank: int) -> Path:
         """The completions log of a rank: each rank writes what it has seen."""
@@ -97,6 +101,12 @@ class RunDirectory:
         facts = {**facts, "versions": versions(), "git_commit": git_commit()}
         write_lines([json.dumps(facts, indent=2)], self.path / "run.json")
         return None
+
+    def remove_exports(self) -> None:
+        """Remove the TREC files of an earlier end: some may be of systems that are gone."""
+        for path in self.path.glob("runs/*.trec"):
+            path.unlink()
+        (self.path / "qrels.trec").unlink(missing_ok=True)
 
     def write_cost(self, seconds: float) -> None:
         """`cost.json`: what this process took, from reading the configuration to the table."""
@@ -181,12 +191,6 @@ def git_commit() -> str | None:
         return head + ("+changes" if _git(here, "status", "--porcelain", "-uno") else "")
     except (OSError, subprocess.SubprocessError):
         return None
-
-
-def append(path: Path, row: Mapping[str, Any]) -> None:
-    """Add one line to a JSONL log."""
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
 def _git(folder: Path, *words: str) -> str:

@@ -7,44 +7,17 @@ follow the device; fields that the rest of the configuration decides are refused
 
 import dataclasses
 import difflib
-import math
 import os
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 
 from rewriter.config import Config
-from rewriter.device import on_cpu
+from rewriter.device import dtype_for, on_cpu
+from rewriter.trainer_limits import NAMES, OWNED, check_trackers, check_values
 from rewriter.yaml_source import ConfigError
-
-# Decided elsewhere: field → where.
-OWNED = {
-    "output_dir": "`output`",
-    "reward_weights": "`reward.backends.NAME.weight`",
-    "eval_strategy": "`evaluation.every`",
-    "eval_steps": "`evaluation.every`",
-    "do_eval": "`evaluation.every`",
-    "load_best_model_at_end": "the best adapter by held-out NDCG@3, which is always kept",
-    "metric_for_best_model": "held-out NDCG@3, which is always used",
-    "resume_from_checkpoint": "`--resume`",
-    "remove_unused_columns": "the reward, which needs every column",
-    "disable_tqdm": "the progress bar of rlqr",
-    "restore_callback_states_from_checkpoint": "`--resume`",
-}
-
-
-# Field → (test, what is allowed).
-RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "num_generations": (lambda n: n >= 2, "2 or more: rewards are compared within a group"),
-    "per_device_train_batch_size": (lambda n: n >= 1, "1 or more"),
-    "gradient_accumulation_steps": (lambda n: n >= 1, "1 or more"),
-    "max_completion_length": (lambda n: n >= 1, "1 or more"),
-    "temperature": (lambda t: 0 < t < math.inf, "above 0: equal completions teach nothing"),
-    "learning_rate": (lambda rate: 0 <= rate < math.inf, "0 or more"),
-    "seed": (lambda seed: 0 <= seed < 2**32, "between 0 and 2**32 - 1"),
-}
 
 
 def grpo_config(config: Config) -> Any:
@@ -60,9 +33,10 @@ def grpo_config(config: Config) -> Any:
     from trl import GRPOConfig
 
     given = _checked(config, "trainer", GRPOConfig)
-    _check_ranges(config, given)
+    check_values(config, given)
     use_cpu = on_cpu(bool(given.get("use_cpu", False)))
-    values = _defaults(config, use_cpu) | given
+    values = _defaults(config, use_cpu, given) | given
+    values["model_init_kwargs"] = _init(config, use_cpu, given)
     values |= {
         "output_dir": str(Path(config.output) / "checkpoints"),
         "eval_strategy": "no",
@@ -75,6 +49,7 @@ def grpo_config(config: Config) -> Any:
     except (ValueError, TypeError, ArithmeticError, ImportError) as error:
         raise _refused(config, "trainer", error) from error
     _check_boundaries(options, config)
+    check_trackers(config, options.report_to)
     if "wandb" in options.report_to:
         _set_up_wandb(config)
     return options
@@ -122,40 +97,35 @@ def checkpoint_files(options: Any) -> list[str]:
     return [*files, *(["entropy_ctrl_state.json"] if options.use_adaptive_entropy else [])]
 
 
-def _defaults(config: Config, use_cpu: bool) -> dict[str, Any]:
+def _defaults(config: Config, use_cpu: bool, given: Mapping[str, Any]) -> dict[str, Any]:
     """What differs from TRL's own defaults."""
-    from rewriter.device import dtype_for
-
     bf16 = not use_cpu and str(dtype_for("auto", use_cpu)) == "torch.bfloat16"
-    init = {
-        "trust_remote_code": config.model.trust_remote_code,
-        "use_safetensors": True,  # never a pickle
-        **config.model.init,
-    }
-    if config.model.revision is not None:
-        init["revision"] = config.model.revision
-    init["dtype"] = str(dtype_for(config.model.dtype, use_cpu)).removeprefix("torch.")
     return {
-        "bf16": bf16,
+        "bf16": bf16 and not given.get("fp16"),
         # By its new name; the old one still counts where it is given.
-        "activation_checkpointing": config.trainer.get("gradient_checkpointing", not use_cpu),
+        "activation_checkpointing": given.get("gradient_checkpointing", not use_cpu),
         "report_to": "none",
         "logging_steps": 1,
         "save_strategy": "steps",
         "save_steps": config.evaluation.every,
         "save_total_limit": 2,
         "beta": 0.0,
-        "model_init_kwargs": init,
+        # As the evaluation does: a rollout must not be longer than what is judged and kept.
+        "max_completion_length": 256,
     }
 
 
-def _check_ranges(config: Config, given: dict[str, Any]) -> None:
-    """What TRL would find out only in the middle of the first step, or divide by."""
-    for name, (holds, wanted) in RANGES.items():
-        value = given.get(name)
-        if value is not None and not holds(value):
-            where = config.where(f"trainer.{name}")
-            raise ConfigError(f"{where} is {value!r}; it must be {wanted}")
+def _init(config: Config, use_cpu: bool, given: Mapping[str, Any]) -> dict[str, Any]:
+    """How the model is loaded: `model`, and over it what `trainer.model_init_kwargs` names."""
+    settings = config.model
+    init = {
+        "trust_remote_code": settings.trust_remote_code,
+        "dtype": str(dtype_for(settings.dtype, use_cpu)).removeprefix("torch."),
+        **({} if settings.revision is None else {"revision": settings.revision}),
+        **settings.init,
+        **(given.get("model_init_kwargs") or {}),
+    }
+    return init | {"use_safetensors": True}  # never a pickle
 
 
 def _checked(config: Config, section: str, wanted: Any) -> dict[str, Any]:
@@ -171,7 +141,8 @@ def _checked(config: Config, section: str, wanted: Any) -> dict[str, Any]:
             close = difflib.get_close_matches(name, fields, n=1)
             hint = f"; did you mean `{close[0]}`?" if close else ""
             raise ConfigError(f"{where} is not a field of {wanted.__name__}{hint}")
-        values[name] = _typed(where, value, hints.get(name, Any))
+        known = section == "trainer" and value in NAMES.get(name, ())  # TRL's hints are narrower
+        values[name] = value if known else _typed(where, value, hints.get(name, Any))
     return values
 
 

@@ -43,10 +43,10 @@ def build_trainer(
 
     from rewriter.adapter_guard import AdapterGuard
     from rewriter.alarms import Alarms
+    from rewriter.base_model import load_tokenizer
+    from rewriter.best_adapter import BestAdapter
     from rewriter.callbacks import Journal, Progress, PromptOrder
     from rewriter.cpu_head import score_completions_only
-    from rewriter.held_out import BestAdapter
-    from rewriter.policy import load_tokenizer
 
     if options.use_cpu:
         score_completions_only()
@@ -123,6 +123,22 @@ def held_out_split(
     )
 
 
+def check_base(config: Config, options: Any) -> None:
+    """Refuse a base model that is damaged: TRL would train on weights that are made up.
+
+    Not where weights are sharded or quantised as they are loaded: names differ there.
+
+    Raises:
+        ModelError: it cannot be loaded, or weights are missing.
+    """
+    from rewriter.base_model import check_weights
+
+    init = options.model_init_kwargs
+    sharded = options.fsdp or options.deepspeed_plugin is not None
+    if not sharded and {"device_map", "quantization_config"}.isdisjoint(init):
+        check_weights(config.model.name, init)
+
+
 def check_policy(config: Config, trainer: Any, data: TrainingData) -> None:
     """Sample before the first step; randomness is put back, so that the check changes no result.
 
@@ -131,8 +147,9 @@ def check_policy(config: Config, trainer: Any, data: TrainingData) -> None:
     """
     import torch
 
-    from rewriter.preflight import check_completions
+    from rewriter.preflight import check_completions, check_room
 
+    check_room(trainer.model, trainer.processing_class, data.rows, trainer.args)
     conversations = [row["prompt"] for row in data.rows]
     with torch.random.fork_rng(), _unwrap(trainer)(trainer.model) as model:
         check_completions(config, model, trainer.processing_class, conversations, trainer.args)

@@ -39,6 +39,7 @@ def train(config: Config, *, resume: bool = False, overwrite: str | None = None)
     Raises:
         ConfigError: a setting that cannot be used, before any model is loaded.
         RunError: the output folder is in use, or does not hold the run to resume.
+        ModelError, CheckpointError: the model, or the adapter to start from, cannot be used.
         PreflightError: the model's completions show that training would earn nothing.
         FrozenAdapterError: the adapter does not train.
         retrievers.base.PermanentSearchError: the search cannot succeed.
@@ -71,9 +72,10 @@ def train(config: Config, *, resume: bool = False, overwrite: str | None = None)
     checkpoint = _claim(run, config, data, options, resume, overwrite)
 
     try:
-        from rewriter.trainer_setup import build_trainer, check_policy
+        from rewriter.trainer_setup import build_trainer, check_base, check_policy
         from rewriter.warm_start import warm_started
 
+        check_base(config, options)
         started_from = warm_started(config, run, data, panel, options, lora)
         trainer, best = build_trainer(
             started_from, run, data, retrievers, panel.functions, options, lora, watchers

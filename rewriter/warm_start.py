@@ -6,7 +6,6 @@ comes out is where GRPO starts. What was drawn and the adapter stay in the run's
 run that was stopped does neither again.
 """
 
-import json
 import logging
 import random
 import shutil
@@ -18,6 +17,7 @@ from rewards.parsing import parse
 from rewards.search import RewardPanel
 from rewriter.config import Config
 from rewriter.generation import Completion, Decoding, generate, sampling_of
+from rewriter.jsonl import json_line, read
 from rewriter.records import write_lines
 from rewriter.run_directory import RunDirectory
 from rewriter.training_data import TrainingData
@@ -76,7 +76,7 @@ def _warm_up(
     import torch
     from accelerate import PartialState
 
-    from rewriter.policy import load_tokenizer
+    from rewriter.base_model import load_tokenizer
     from rewriter.trainer_setup import load_policy
 
     state = PartialState()
@@ -87,9 +87,9 @@ def _warm_up(
     if not (folder / CHOSEN).is_file():
         chosen = list(_best(config, data, panel, model, tokenizer, options))
         if state.is_main_process:
-            write_lines((json.dumps(row, ensure_ascii=False) for row in chosen), folder / CHOSEN)
+            write_lines(map(json_line, chosen), folder / CHOSEN)
         state.wait_for_everyone()
-    rows = [json.loads(line) for line in (folder / CHOSEN).read_text(encoding="utf-8").splitlines()]
+    rows = read(folder / CHOSEN)
     logger.info("warm start: %d rewrites to imitate", len(rows))
     if not rows:
         logger.warning("warm start: no sampled rewrite earned anything; starting without it")

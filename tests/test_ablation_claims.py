@@ -10,9 +10,14 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from rewriter.ablation.claims import Claims
+import pytest
+
+from retrievers.identity import MissingFileError
+from rewriter.ablation.claims import Claim, Claims
+from rewriter.ablation.items import Item
 from rewriter.ablation.process import Stopped, last_words, run_bound
 from rewriter.ablation.state import Outcome, State
+from rewriter.ablation.worker import work
 from tests import ablation_workers
 
 ROOT = Path(__file__).parent.parent
@@ -116,6 +121,78 @@ def test_an_owner_that_slept_notices_that_it_was_taken_over(tmp_path: Path) -> N
     assert "released" not in (tmp_path / "a.1").read_text()
 
 
+def test_a_file_system_that_is_away_for_a_moment_ends_no_claim(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = Claims(tmp_path, beat=0.02).claim("a")
+    assert claim is not None
+    tried: list[Path] = []
+
+    def away(path: Path) -> None:
+        tried.append(path)
+        raise OSError(116, "Stale file handle")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "utime", away)
+        _until(lambda: len(tried) > 1)
+    os.utime(claim.path, (0, 0))
+    _until(lambda: claim.path.stat().st_mtime > 1)  # it beats again
+    assert not claim.lost.is_set()
+    claim.release()
+
+
+def test_several_workers_forget_the_same_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (item,) = ablation_workers.items(tmp_path, 1)
+    failed = Outcome("failed", item.evaluation)
+    monkeypatch.setattr(State, "outcome", lambda *_: failed)  # read before the other one removed it
+    State(tmp_path).forget_failures([item])
+
+
+def test_a_file_that_is_missing_fails_one_run(tmp_path: Path) -> None:
+    missing, other = ablation_workers.items(tmp_path, 2)
+
+    def do(item: Item, claim: Claim) -> Outcome:
+        if item is missing:
+            raise MissingFileError("corpus.jsonl is no file")
+        return Outcome("done", item.evaluation)
+
+    state = State(tmp_path)
+    work([missing, other], state, do)
+    ended = [state.outcome(item) for item in (missing, other)]
+    assert [found and (found.status, found.error) for found in ended] == [
+        ("failed", "corpus.jsonl is no file"),
+        ("done", None),
+    ]
+
+
+def test_what_a_machine_held_that_is_gone_is_done_without_waiting_for_the_living(
+    tmp_path: Path,
+) -> None:
+    """A claim from elsewhere may be anybody's at first sight: with --no_wait too it is watched."""
+    dead, other = ablation_workers.items(tmp_path, 2)
+    claims = tmp_path / "claims"
+    _elsewhere(claims, f"{dead.name}.1")
+    alive = Claims(claims, beat=0.02).claim(other.name)
+    assert alive is not None
+    alive_elsewhere = json.loads(alive.path.read_text()) | {"where": "a machine that lives"}
+    alive.path.write_text(json.dumps(alive_elsewhere))
+    done = []
+
+    def do(item: Item, claim: Claim) -> Outcome:
+        done.append(item.name)
+        return Outcome("done", item.evaluation)
+
+    state = State(tmp_path, stale=1.0)
+    work([dead, other], state, do, wait=False, poll=0.02)
+    assert done == [dead.name]
+    assert (state.claims.held(other.name), state.claims.lives(other.name)) == (True, True)
+    assert not state.claims.lives("nothing")
+    alive.release()
+    assert not state.claims.lives(other.name)
+
+
 def test_what_is_over_is_not_claimed(tmp_path: Path) -> None:
     state = State(tmp_path)
     one, other = ablation_workers.items(tmp_path, 2)
@@ -197,6 +274,28 @@ def test_exit_codes_and_last_words(tmp_path: Path) -> None:
     assert run_bound([sys.executable, "-c", kill], tmp_path / "other", lambda: False) == -9
     assert last_words(tmp_path / "other") == "last"
     assert last_words(tmp_path / "none") == ""
+    said = log.stat().st_size
+    assert run_bound([sys.executable, "-c", "import sys; sys.exit(128)"], log, lambda: False) == 128
+    assert last_words(log, said) == ""  # what an earlier try said is not why this one failed
+    log.write_text("error: no such key\n" + "torch.distributed says\n" * 60)
+    assert last_words(log) == "no such key"
+
+
+def test_a_signal_to_all_processes_ends_the_command_too(tmp_path: Path) -> None:
+    """A batch system signals the process between as well: it must not leave the command behind."""
+    beat = tmp_path / "beat"
+    code = "import sys; from rewriter.ablation.process import main; sys.exit(main(sys.argv[1:]))"
+    guard = subprocess.Popen(
+        [sys.executable, "-c", code, sys.executable, "-c", BEATING, str(beat)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+    )
+    _until(beat.is_file)
+    guard.terminate()
+    assert guard.wait(60) == 128 + signal.SIGTERM
+    before = beat.stat().st_mtime_ns
+    time.sleep(0.5)
+    assert beat.stat().st_mtime_ns == before
 
 
 def test_a_command_is_ended_on_request(tmp_path: Path) -> None:

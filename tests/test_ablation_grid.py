@@ -13,7 +13,7 @@ from rewriter import cli
 from rewriter.ablation.grid import Grid, GridError, read_grid
 from rewriter.ablation.items import plan, trained_by
 from rewriter.ablation.progress import Progress, costs, duration
-from rewriter.ablation.reuse import runs_at, step_seconds
+from rewriter.ablation.reuse import processes, runs_at, step_seconds
 from rewriter.ablation.state import Outcome, State
 from rewriter.config import Config
 
@@ -80,12 +80,75 @@ def test_labels_of_lists() -> None:
     assert list(grid.axes["t"]) == ["0.5", "null"]
 
 
+def test_lists_that_go_together_may_repeat_a_value() -> None:
+    grid = grid_of(axes={"size": {"lora.r": [4, 4, 8], "lora.lora_alpha": [8, 16, 16]}})
+    assert list(grid.axes["size"]) == ["4, 8", "4, 16", "8, 16"]
+    assert [point.name for point in grid.points()] == ["size4_8", "size4_16", "size8_16"]
+
+
+def test_excluded_values_are_called_as_the_levels_are() -> None:
+    """YAML reads true, null and lists; names such as `off` become false on both sides."""
+    grid = grid_of(
+        axes={
+            "gain": {"reward.gain": [True, False]},
+            "shaped": {False: {"reward.length_weight": 0.0}, True: {"reward.length_weight": 0.2}},
+            "on": {"reward.backends": ["lexical", ["lexical", "semantic"]]},
+            "patience": {"evaluation.patience": [None, 3]},
+        },
+        exclude=[
+            {"gain": True},
+            {"shaped": False},
+            {"on": ["lexical", "semantic"]},
+            {"patience": None},
+        ],
+    )
+    (point,) = grid.points()
+    assert point.at == {"gain": "false", "shaped": "true", "on": "lexical", "patience": "3"}
+    assert point.name == "gainfalse-shapedtrue-lexical-patience3"
+
+
+def test_a_grid_that_asks_for_no_matrix_has_one_for_every_axis() -> None:
+    axes = {"a": {"lora.r": [4, 8]}, "b": {"trainer.beta": [0.0, 0.1]}}
+    grid = grid_of(axes=axes, seeds=[1, 2])
+    assert grid.tables() == (("a", "evaluated_on"), ("b", "evaluated_on"))
+    assert grid_of(seeds=[1, 2]).tables() == (("seed", "evaluated_on"),)
+    assert grid_of(axes=axes, matrices=[["a", "b"]]).tables() == (("a", "b"),)
+
+
 @pytest.mark.parametrize(
     ("values", "said"),
     [
         ({"axes": {"seed": {"trainer.seed": [1]}}}, "axis 'seed': .* another name"),
         ({"axes": {"a": {"x": [1, 2], "y": [1]}}}, "lists of the same length"),
-        ({"axes": {"a": {"x": [1, 1]}}}, "one of them twice"),
+        ({"axes": {"a": {"x": [1, 1]}}}, "axis 'a': 1 is there twice"),
+        ({"axes": {"a": {"x": [1, 1], "y": [2, 2]}}}, "axis 'a': 1, 2 is there twice"),
+        ({"axes": {"a": {"x": []}}}, "axis 'a': its lists are empty"),
+        ({"axes": {True: {"x": [1]}}}, "axis True: .* put it in quotes"),
+        ({"seeds": [1], "matrices": [[True, "seed"]]}, "put it in quotes"),
+        (
+            {"seeds": [1], "set": {"trainer": {"max_steps": 4}}},
+            "set: `trainer` as a whole .* write its keys with a dot: `trainer.max_steps`",
+        ),
+        (
+            {"axes": {"a": {"p": {"prompt": {"system": "x"}}}}},
+            "axis 'a', p: `prompt` as a whole .* `prompt.system`",
+        ),
+        (
+            {"axes": {"a": {"lora.r": [1, 2]}, "b": {"p": {"lora.r": 8, "x": 1}}}},
+            "'a' and 'b' both set `lora.r`",
+        ),
+        (
+            {"axes": {"a": {"reward.backends.lexical": [1, 2]}, "b": {"reward.backends": ["x"]}}},
+            "'a' and 'b' both set `reward.backends.lexical`",
+        ),
+        (
+            {"axes": {"a": {"p": {"trainer.seed": 3}}}, "seeds": [1, 2]},
+            "'a' and 'seed' both set `trainer.seed`",
+        ),
+        (
+            {"axes": {"a": {"raw": {"lora.r": 8}}}},
+            "axis 'a': raw is a system of `evaluate.systems` as well",
+        ),
         ({"axes": {"a": 3}}, r"axis 'a': give key: \[values\]"),
         ({"axes": {"a": {"x": [1]}}, "exclude": [{"a": 2}]}, "there is no a: 2; there are a: 1"),
         ({"axes": {"a": {"x": [1]}}, "exclude": [{"a": 1}]}, "no run is left"),
@@ -101,6 +164,24 @@ def test_what_is_refused(tmp_path: Path, values: dict[str, Any], said: str) -> N
     with pytest.raises(GridError, match=said) as error:
         read_grid(path)
     assert str(path) in str(error.value)
+
+
+def test_a_fault_says_on_which_line(tmp_path: Path) -> None:
+    path = tmp_path / "grid.yaml"
+    head = "base: b\noutput: o\nevaluate: {backends: [lexical]}\naxes:\n  a: {lora.r: [4, 8]}\n"
+    for rest, said in (
+        ("  b: {x: [1, 1]}\n", "6: `axes`: axis 'b': 1 is there twice"),
+        ("  b:\n    raw: {x: 1}\n", "6: axis 'b': raw is a system"),
+        ("seeds: [1]\nexclude: [{a: 5}]\n", "7: exclude: there is no a: 5"),
+        ("set: {trainer: {x: 1}}\n", "6: set: `trainer` as a whole"),
+        ("matrices: [[a, b]]\n", "6: matrices: no axis 'b'"),
+        ("exclude: [{}]\n", "1: no run is left"),
+    ):
+        path.write_text(head + rest)
+        with pytest.raises(GridError) as error:
+            read_grid(path)
+        assert str(error.value).startswith(f"{path}:{said}")
+        assert "'base'" not in str(error.value)  # not the whole file
 
 
 def test_the_plan(tmp_path: Path) -> None:
@@ -126,6 +207,69 @@ def test_a_run_that_cannot_be_configured_is_named(tmp_path: Path) -> None:
     path = written(tmp_path, axes={"a": {"rewad.kind": ["hit"]}}, evaluate=EVALUATE)
     with pytest.raises(GridError, match=r"grid\.yaml, hit: .*`rewad` is not a setting"):
         plan(read_grid(path), path, tmp_path)
+
+
+def test_a_base_that_is_not_there(tmp_path: Path) -> None:
+    path = written(tmp_path, base="none.yaml", seeds=[1], evaluate=EVALUATE)
+    with pytest.raises(GridError, match=r"grid\.yaml:\d+: `base`: .*none\.yaml is no file"):
+        plan(read_grid(path), path, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("evaluate", "said"),
+    [
+        (
+            {"backends": ["http"]},
+            r"`evaluate\.backends`: .* on 'http', .*`retrievers\.http\..*`set`",
+        ),
+        ({"systems": ["raw", "hdye"]}, r"`evaluate\.systems`: no system 'hdye'; there are: raw, "),
+        ({"systems": ["file:none.jsonl"]}, r"'file:none\.jsonl': there is no such file"),
+    ],
+)
+def test_what_could_not_be_evaluated_is_refused_before_any_training(
+    tmp_path: Path, evaluate: dict[str, Any], said: str
+) -> None:
+    path = written(tmp_path, seeds=[1], evaluate=EVALUATE | evaluate)
+    with pytest.raises(GridError, match=said) as error:
+        plan(read_grid(path), path, tmp_path)
+    assert f"{path}:" in str(error.value)
+
+
+def test_a_word_that_no_run_would_use_is_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    axes = {"a": {"short": {"trainer.max_steps": 2}, "long": {"lora.r": 8}}}
+    path = written(tmp_path, axes=axes, seeds=[1, 2], evaluate=EVALUATE)
+    grid = read_grid(path)
+    with pytest.raises(GridError, match=r"--trainer\.seed 3 would be used by no run: axis 'seed'"):
+        plan(grid, path, tmp_path, ["--trainer.seed", "3"])
+    logging.getLogger("rewriter").propagate = True
+    steps = [item.steps for item in plan(grid, path, tmp_path, ["--trainer.max_steps", "9"])]
+    assert steps == [0, 9, 9, 2, 2]  # long, then short, each with two seeds
+    assert "--trainer.max_steps 9 is not used where axis 'a' is short" in caplog.text
+
+
+def test_a_baseline_depends_on_its_prompts_and_all_on_what_is_measured(tmp_path: Path) -> None:
+    path = written(tmp_path, seeds=[1], evaluate=EVALUATE)
+
+    def evaluations(*words: str) -> list[str]:
+        return [item.evaluation for item in plan(read_grid(path), path, tmp_path, words)]
+
+    baselines, run = evaluations()
+    prompted = evaluations("--evaluation.prompts.hyde.system", "Write a page.")
+    assert prompted[0] != baselines
+    assert prompted[1] == run
+    for word in (("--evaluation.depth", "7"), ("--evaluation.samples", "3")):
+        changed = evaluations(*word)
+        assert changed[0] != baselines
+        assert changed[1] != run
+
+
+def test_the_number_of_processes() -> None:
+    assert processes([]) == 1
+    assert processes(["accelerate", "launch", "--num_processes", "4"]) == 4
+    assert processes(["accelerate", "launch", "--num-processes=8"]) == 8
+    assert processes(["accelerate", "launch"]) is None
 
 
 def test_two_runs_that_are_the_same_are_refused(tmp_path: Path) -> None:
@@ -167,16 +311,16 @@ def test_shipped_grids(path: Path) -> None:
         lora_config(item.config)
         assert options.max_steps == (item.steps or 24)
         assert item.config.index_dir == "runs/ablations/indexes"
-    limit = 72 if path.stem == "one_for_all" else 24
+    limit = 96 if path.stem == "one_for_all" else 24
     assert max(item.steps or 0 for item in items) == limit
 
 
 def test_the_central_table_has_every_backend_and_two_seeds() -> None:
     grid = read_grid(next(path for path in GRIDS if path.stem == "backends"))
-    assert list(grid.axes["trained_on"]) == ["lexical", "semantic", "hybrid", "mixed"]
+    assert list(grid.axes["trained_on"]) == ["lexical", "semantic", "multimodal", "hybrid", "mixed"]
     assert grid.seeds == (1, 2)
     assert grid.matrices == (("trained_on", "evaluated_on"),)
-    assert grid.evaluate.backends == ("lexical", "semantic", "hybrid")
+    assert grid.evaluate.backends == ("lexical", "semantic", "multimodal", "hybrid")
 
 
 def test_one_for_all_has_as_many_steps_as_the_others_together() -> None:
@@ -186,7 +330,7 @@ def test_one_for_all_has_as_many_steps_as_the_others_together() -> None:
         for item in plan(read_grid(path), path, Path("out"))
         if item.trains
     }
-    others = sum(steps.pop((name, "1")) or 0 for name in ("lexical", "semantic"))
+    others = sum(steps.pop((name, "1")) or 0 for name in ("lexical", "semantic", "multimodal"))
     assert others + (steps[("hybrid", "1")] or 0) == steps[("one_for_all", "1")]
 
 
@@ -196,7 +340,7 @@ def test_its_other_runs_are_those_of_the_central_table() -> None:
         path = next(path for path in GRIDS if path.stem == stem)
         items = plan(read_grid(path), path, Path("out"))
         made[stem] = {item.fingerprint for item in items if item.trains}
-    assert len(made["backends"] & made["one_for_all"]) == 6  # 3 × 2
+    assert len(made["backends"] & made["one_for_all"]) == 8  # 4 × 2
 
 
 def _measured(folder: Path, *times: float, **trainer: Any) -> None:
@@ -243,12 +387,21 @@ def test_steps_of_another_size_say_nothing(tmp_path: Path) -> None:
     assert step_seconds(_config(trainer={"num_generations": 8}), folders) is None
 
 
+def test_a_folder_whose_name_looks_like_a_pattern(tmp_path: Path) -> None:
+    _measured(tmp_path / "grid[1]" / "runs" / "a", 5.0)
+    assert runs_at(["runs/*"], tmp_path / "grid[1]") == [tmp_path / "grid[1]" / "runs" / "a"]
+
+
 def test_time_left(tmp_path: Path) -> None:
     path = written(tmp_path, seeds=[1, 2, 3], evaluate=EVALUATE)
     items = plan(read_grid(path), path, tmp_path / "out")
     state = State(tmp_path / "out")
     progress = Progress(items, state, {item.name: 2.0 for item in items})
     assert progress.left() == 60.0  # 3 × 10 steps of 2 s
+    others = [claim for item in items[2:] if (claim := state.claim(item)) is not None]
+    assert progress.left() == 20.0  # two others are at work, and this one
+    for claim in others:
+        claim.release()
     # With evaluation and all, 10 steps took 50 s; 2 × 10 are left.
     state.end(items[1], Outcome("done", items[1].evaluation, seconds=50.0))
     assert progress.left() == 100.0

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ import pytest
 
 from retrievers.base import Hit
 from rewriter.ablation.cells import Evaluated, difference, headline, mean_of, pooled
-from rewriter.ablation.grid import Grid
-from rewriter.ablation.items import Item
+from rewriter.ablation.curves import completions_at, curves
+from rewriter.ablation.grid import Grid, read_grid
+from rewriter.ablation.items import Item, plan
 from rewriter.ablation.matrix import matrices, transfers
 from rewriter.ablation.results import write_results
 from rewriter.ablation.state import Outcome, State
@@ -185,6 +187,40 @@ def test_transfer_losses() -> None:
     }
 
 
+def test_what_a_level_was_trained_for_is_read_from_its_reward() -> None:
+    """Levels may be called as one likes; one that sets no reward was trained for none of them."""
+    axes = {
+        "on": {
+            "bm25": {"reward.backends": "lexical"},
+            "vectors": {"reward.backends": {"semantic": 1.0}},
+            "hybrid": {"lora.r": 8},
+        }
+    }
+    evaluate = {"backends": ["lexical", "semantic", "hybrid"], "systems": ["raw"]}
+    grid = _grid(axes=axes, seeds=[], evaluate=evaluate, matrices=[])
+    values = {"lexical": {"q": 0.5}, "semantic": {"q": 0.25}, "hybrid": {"q": 1.0}}
+    found = [Evaluated(on, {"on": on}, values) for on in axes["on"]]
+    (matrix,) = matrices(grid, found, samples=100)
+    assert matrix.as_json()["diagonal"] == [["bm25", "lexical"], ["vectors", "semantic"]]
+    lost = transfers(grid, found, "on", samples=100)
+    assert [(one.trained_on, one.evaluated_on) for one in lost] == [
+        ("bm25", "semantic"),
+        ("vectors", "lexical"),
+        ("hybrid", "lexical"),
+        ("hybrid", "semantic"),
+        ("hybrid", None),
+    ]
+
+
+def test_a_file_of_rewrites_is_a_row_by_its_name() -> None:
+    evaluate = {"backends": ["lexical"], "systems": ["raw", "file:made/by hand.jsonl", "raw"]}
+    grid = _grid(evaluate=evaluate, matrices=[])
+    found = [Evaluated("by-hand", {}, {"lexical": {"q": 0.5}})]
+    matrix = matrices(grid, found, samples=100)[0]
+    assert matrix.rows == ["raw", "by-hand", "lexical", "semantic", "mixed"]
+    assert matrix.as_json()["values"][1] == [[0.5, 0.5, 0.5]]
+
+
 def _record(system: str, backend: str, query: str, value: float | None) -> Record:
     return Record(
         system=system,
@@ -246,10 +282,61 @@ def test_the_files(tmp_path: Path) -> None:
         {
             "axis": "on",
             "runs": [
-                {"level": "lexical", "name": "lexical.1", "steps": [0, 2], "values": [0.25, 0.5]}
+                {
+                    "level": "lexical",
+                    "name": "lexical.1",
+                    "steps": [0, 2],
+                    "completions": [0, 16],  # of TRL's 8 a step
+                    "values": [0.25, 0.5],
+                }
             ],
         }
     ]
+
+
+def test_the_tables_beside_the_matrix(tmp_path: Path) -> None:
+    test_the_files(tmp_path)
+    assert (tmp_path / "curves.csv").read_text().splitlines() == [
+        "run,level,step,completions,ndcg@3",
+        "lexical.1,lexical,0,0,0.25",
+        "lexical.1,lexical,2,16,0.5",
+    ]
+    assert (tmp_path / "factors.csv").read_text().splitlines() == [
+        "axis,backend,level,mean,low,high,runs,queries",
+        "on,lexical,lexical,0.5,0.5,0.5,1,1",
+    ]
+    # No other level has a run yet, so that nothing is lost.
+    head = "axis,trained_on,evaluated_on,difference,low,high,runs,queries"
+    assert (tmp_path / "transfers.csv").read_text() == f"{head}\n"
+    assert "| lexical.1 | 0: 0.250, 16: 0.500 |" in (tmp_path / "results.md").read_text()
+
+
+def test_completions_are_counted_with_those_of_a_warm_start() -> None:
+    """The shipped grid compares a warm with a cold start at equal samples."""
+    path = Path(__file__).parent.parent / "configs" / "ablations" / "sampling.yaml"
+    made = {
+        item.at["start"]: completions_at(item.config, 1, item.steps or 0)
+        for item in plan(read_grid(path), path, Path("out"))
+        if item.trains
+    }
+    assert made["warm"] == made["uniform"] == made["informative"]
+    values = {"model": {"name": "x"}, "reward": {"backends": "lexical"}}
+    trainer = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 3}
+    config = Config.model_validate(values | {"trainer": trainer | {"num_iterations": 2}})
+    assert completions_at(config, 2, 5) == 5 * 4 * 3 * 2 // 2
+
+
+def test_a_grid_of_seeds_alone_has_curves(tmp_path: Path) -> None:
+    grid, _, state = _finished(tmp_path, ["one"])
+    grid = _grid(axes={}, seeds=[1, 2], matrices=[], evaluate=grid.evaluate.model_dump())
+    config = Config.model_validate({"model": {"name": "x"}, "reward": {"backends": "lexical"}})
+    (tmp_path / "evaluations.jsonl").write_text('{"step": 0, "score": 0.25}\n')
+    item = Item("seed1.1", {"seed": "1"}, config, "s", "s")
+    state.end(item, Outcome("done", "s", run=str(tmp_path)))
+    (found,) = curves(grid, [item], state)
+    assert (found["axis"], found["runs"][0]["values"]) == ("seed", [0.25])
+    (tmp_path / "evaluations.jsonl").write_text("")
+    assert curves(grid, [item], state) == []
 
 
 def test_the_page_has_the_matrix_the_factors_and_the_curves(tmp_path: Path) -> None:
@@ -268,3 +355,54 @@ def test_the_page_has_the_matrix_the_factors_and_the_curves(tmp_path: Path) -> N
         ("untrained", 10),
         ("lexical", 10),
     ]
+
+
+def _finished(tmp_path: Path, names: list[str]) -> tuple[Grid, list[Item], State]:
+    """Runs that are over, each with a document of its own, the second one with a picture."""
+    config = Config.model_validate({"model": {"name": "x"}, "reward": {"backends": "lexical"}})
+    axes = {"on": {name: {"lora.r": number} for number, name in enumerate(names)}}
+    evaluate = {"backends": ["lexical"], "systems": []}
+    grid = _grid(axes=axes, seeds=[], evaluate=evaluate, matrices=[])
+    state = State(tmp_path)
+    items = [Item(f"{name}.1", {"on": name}, config, name, name) for name in names]
+    for number, item in enumerate(items):
+        folder = state.evaluation(item)
+        write_records(
+            [_record(f"{name}-made", "lexical", "q", 0.5) for name in names[:1]],
+            folder / "records.jsonl",
+        )
+        rows: list[dict[str, Any]] = [{"id": "d0", "title": "", "text": "both"}]
+        rows.append({"id": f"own{number}", "title": "", "text": "\u2028"})
+        if number == 1:
+            rows[0]["image"] = "pages/0.png"
+            (folder / "pages").mkdir()
+            (folder / "pages" / "0.png").write_bytes(b"picture")
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        (folder / "documents.jsonl").write_text(text, encoding="utf-8")
+        (folder / "qrels.trec").write_text("q 0 d0 1\n")
+        state.end(item, Outcome("done", item.evaluation))
+    return grid, items, state
+
+
+def test_the_page_has_the_documents_of_all_evaluations(tmp_path: Path) -> None:
+    write_results(*_finished(tmp_path, ["one", "two"]), samples=100)
+    folder = tmp_path / "report"
+    found = {row["id"]: row for row in map(json.loads, (folder / "documents.jsonl").open())}
+    assert list(found) == ["d0", "own0", "own1"]
+    assert found["d0"]["image"] == "pages/0.png"
+    assert (folder / "pages" / "0.png").read_bytes() == b"picture"
+    assert (folder / "qrels.trec").read_text() == "q 0 d0 1\n"
+
+
+def test_a_run_called_as_a_system_is_another_one_on_the_page(tmp_path: Path) -> None:
+    write_results(*_finished(tmp_path, ["raw"]), samples=100)
+    rows = map(json.loads, (tmp_path / "report" / "records.jsonl").open())
+    assert [row["system"] for row in rows] == ["raw-2"]
+
+
+def test_what_an_earlier_grid_found_is_not_on_the_page(tmp_path: Path) -> None:
+    grid, items, state = _finished(tmp_path, ["one", "two"])
+    write_results(grid, items, state, samples=100)
+    changed = [replace(item, evaluation="other") for item in items]
+    assert "| one | missing |" in write_results(grid, changed, state, samples=100)
+    assert not (tmp_path / "report" / "records.jsonl").exists()

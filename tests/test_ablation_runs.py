@@ -20,6 +20,7 @@ from rewriter import cli
 from rewriter.ablation import job, worker
 from rewriter.ablation.grid import read_grid
 from rewriter.ablation.items import Item, plan
+from rewriter.ablation.reuse import finished_like, runs_at
 from rewriter.ablation.state import Outcome, State
 from rewriter.run_directory import RunDirectory
 from tests import tiny
@@ -172,13 +173,123 @@ def test_a_finished_run_is_reused_if_data_and_settings_are_the_same(
     ended = outcomes(path)
     assert [found and found.reused for _, found, _ in ended.values()] == [False, True, False]
     assert [name.partition(".")[0] for name in jobs.trained] == ["lexical", "custom", "other"]
-    assert not ended["mine"][2].run(ended["mine"][0]).exists()
+    mine = ended["mine"][0]
+    assert not ended["mine"][2].run(mine).exists()
+    folders = runs_at(more["reuse"])
+    assert finished_like(mine, folders) is not None
+    assert finished_like(mine, folders, ["accelerate", "launch", "--num_processes", "2"]) is None
 
     corpus = tmp_path / "collection" / "corpus.jsonl"
     corpus.write_text(corpus.read_text().replace("noise10", "noise99"))
     path = written(tmp_path, output=str(tmp_path / "out3"), **more)
     cli.main(["ablate", "--config", str(path)])
     assert [found and found.reused for _, found, _ in outcomes(path).values()] == [False] * 3
+
+
+def test_what_was_found_on_other_data_counts_no_more(
+    tmp_path: Path, jobs: Jobs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path)
+    cli.main(["ablate", "--config", str(path)])
+    corpus = tmp_path / "collection" / "corpus.jsonl"
+    corpus.write_text(corpus.read_text().replace("noise10", "noise99"))
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as end:
+        cli.main(["ablate", "--config", str(path)])
+    assert end.value.code == 2
+    assert "other data (documents changed since); give another --output" in capsys.readouterr().err
+    cli.main(["ablate", "--config", str(path), "--results"])
+    # Killed after a training, before it was evaluated: that training does not count either.
+    for file in (tmp_path / "out" / "outcomes").iterdir():
+        file.unlink()
+    with pytest.raises(SystemExit) as end:
+        cli.main(["ablate", "--config", str(path)])
+    assert end.value.code == 1
+    assert len(jobs.trained) == 2
+    failed = outcomes(path)["lexical"][1]
+    assert failed is not None
+    assert "was trained on other data (documents changed since)" in str(failed.error)
+
+
+def test_a_split_that_is_not_there_is_said_before_any_training(
+    tmp_path: Path, jobs: Jobs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path, evaluate={"backends": ["lexical"], "split": "tset"})
+    with pytest.raises(SystemExit):
+        cli.main(["ablate", "--config", str(path)])
+    assert "`evaluate.split`: no split 'tset' in the collection; there are: " in (
+        capsys.readouterr().err
+    )
+    assert not jobs.done
+
+
+def _ends_with(code: int, said: str) -> Callable[..., int]:
+    def run(command: Sequence[str], log: Path, must_stop: Callable[[], bool]) -> int:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("a") as file:
+            file.write(said)
+        return code
+
+    return run
+
+
+def test_a_run_that_was_killed_says_by_which_signal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "MOMENT", 0.0)
+    path = written(tmp_path)
+    for code, said, error in (
+        (2, "error: no such model\n", "no such model"),
+        (-9, "step 3\n", "signal 9; step 3"),
+        (-9, "", "signal 9"),  # nothing of what the tries before said
+        (1, "Traceback\nKeyError: 'x'\n", "exit code 1; KeyError: 'x'"),
+    ):
+        monkeypatch.setattr(worker, "run_bound", _ends_with(code, said))
+        with pytest.raises(SystemExit):
+            cli.main(["ablate", "--config", str(path), "--retry_failed"])
+        failed = outcomes(path)["lexical"][1]
+        assert failed is not None
+        assert failed.error == error
+
+
+def test_a_worker_that_is_ended_with_its_command_leaves_the_run_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A batch system signals all processes at once, and the command may be gone first."""
+    path = written(tmp_path)
+    monkeypatch.setattr(worker, "run_bound", _ends_with(-15, ""))
+    monkeypatch.setattr(time, "sleep", lambda _: signal.raise_signal(signal.SIGTERM))
+    with pytest.raises(SystemExit) as end:
+        cli.main(["ablate", "--config", str(path)])
+    assert end.value.code == 130
+    assert "give the same command again to go on" in capsys.readouterr().err
+    assert [found for _, found, _ in outcomes(path).values()] == [None] * 3
+    item, _, state = outcomes(path)["baselines"]
+    assert not state.claims.held(item.name)
+
+
+def test_results_are_written_anew_if_another_worker_ended_a_run_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rewriter.ablation import results
+
+    path = written(tmp_path)
+    item, _, state = outcomes(path)["custom"]
+    write = results.write_results
+    seen: list[str] = []
+
+    def slow(*given: Any) -> str:
+        text = write(*given)
+        if not seen:
+            state.end(item, Outcome("failed", item.evaluation, "train", "gone"))
+        seen.append(text)
+        return text
+
+    monkeypatch.setattr(results, "write_results", slow)
+    with pytest.raises(SystemExit):
+        cli.main(["ablate", "--config", str(path), "--results"])
+    assert len(seen) == 2
+    assert "(train): gone" in capsys.readouterr().out
 
 
 def test_a_prompt_for_each_backend_is_evaluated_by_its_checkpoint(
@@ -191,6 +302,14 @@ def test_a_prompt_for_each_backend_is_evaluated_by_its_checkpoint(
     item, _, state = outcomes(path)["all"]
     systems = tiny.read(state.evaluation(item) / "facts.json")["systems"]
     assert list(systems) == ["raw", item.name.replace(".", "-")]
+
+
+def test_where_baselines_are_sampled_a_run_is_too(tmp_path: Path, jobs: Jobs) -> None:
+    path = written(tmp_path, set={"evaluation.samples": 2}, axes={"on": {"lora.r": [3]}})
+    cli.main(["ablate", "--config", str(path)])
+    for item, _, state in outcomes(path).values():
+        rows = tiny.lines(state.evaluation(item) / "records.jsonl")
+        assert {len(row["samples"]) for row in rows if row["system"] != "raw"} == {2}
 
 
 # Files that appear one after the other: at each of them, and a moment later, the worker is killed.

@@ -45,7 +45,7 @@ EAGER = {
     "rewriter/adapter_guard.py",
     "rewriter/alarms.py",
     "rewriter/callbacks.py",
-    "rewriter/held_out.py",
+    "rewriter/best_adapter.py",
 }
 
 

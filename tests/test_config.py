@@ -69,6 +69,31 @@ def fault(file: Path, added: str, *overrides: str) -> str:
             "(given: 'hello')",
         ),
         (
+            "prompt:\n  answer_tag: <answer>\n",
+            "my.yaml:6: `prompt.answer_tag`: answer_tag is '<answer>'; give one word without "
+            "brackets, such as \"answer\" (given: '<answer>')",
+        ),
+        (
+            "prompt:\n  append_template: '{rewrite} {query} {rewrite}'\n",
+            "my.yaml:6: `prompt.append_template`: write {rewrite} exactly once, where the rewrite "
+            "is to stand (given: '{rewrite} {query} {rewrite}')",
+        ),
+        (
+            "prompt:\n  system: 'Rewrite {query}'\n",
+            "my.yaml:6: `prompt.system`: holds {query}, which stands for it in `template` only; "
+            "move it (given: 'Rewrite {query}')",
+        ),
+        (
+            "prompt:\n  backends:\n    lexcial: keywords\n",
+            "my.yaml:7: `prompt.backends.lexcial`: no backend 'lexcial'; there are: custom, http, "
+            "hybrid, lexical, multimodal, semantic (given: 'lexcial')",
+        ),
+        (
+            "prompt:\n  examples:\n    - {query: a, rewrite: b, backend: lexcial}\n",
+            "my.yaml:7: `prompt.examples.0.backend`: no backend 'lexcial'; there are: custom, "
+            "http, hybrid, lexical, multimodal, semantic (given: 'lexcial')",
+        ),
+        (
             "prompt:\n  examples:\n    - query: a\n",
             "my.yaml:7: `prompt.examples.0.rewrite` is missing; add it",
         ),

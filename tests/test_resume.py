@@ -125,6 +125,18 @@ def test_saved_at_the_end_of_an_epoch_and_resumed(folder: Path) -> None:
     assert [row["step"] for row in tiny.lines(run.evaluations)] == [0, 3, 6]
 
 
+def test_resumed_between_two_evaluations_it_waits_for_the_next(folder: Path) -> None:
+    """One more could become the best, and would count against patience."""
+    sections: dict[str, Any] = {
+        "evaluation": {"every": 2},
+        "trainer": {"max_steps": 6, "save_steps": 3},
+    }
+    run = _crash(folder, 5, **sections)
+    assert [path.name for path in run.checkpoints.glob("checkpoint-*")] == ["checkpoint-3"]
+    _resume(folder, **sections)
+    assert [row["step"] for row in tiny.lines(run.evaluations)] == [0, 2, 4, 6]
+
+
 def test_the_entropy_controller_goes_on(folder: Path) -> None:
     """Its coefficient is no weight; TRL keeps it in a file of its own, written last."""
     trainer = {

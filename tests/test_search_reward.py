@@ -6,16 +6,23 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from inspect import iscoroutinefunction
 from math import log2
-from threading import Barrier, Thread
+from threading import Barrier, Thread, current_thread
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from retrievers.base import Hit, PermanentSearchError, Retriever, SearchError
 from retrievers.lexical import LexicalRetriever
 from rewards import RewardPanel, RewardSettings, SearchReward, StepScores
-from rewards.search import OtherRankFailed, RewardInputError, TooManyFailures, ranks
+from rewards.search import (
+    OtherRankFailed,
+    RewardFunctionResultError,
+    RewardInputError,
+    TooManyFailures,
+    ranks,
+)
 
 Values = list[float | None]
 
@@ -488,6 +495,34 @@ def test_an_own_function_of_the_wrong_length_is_an_error() -> None:
         rewards(panel(Fake(), function=f"{__name__}:own"), ["r1", "r2"], extra=[1.0])
 
 
+def given(values: Any, **_: Any) -> Any:
+    """The first of the column is what it returns."""
+    return values[0]
+
+
+def test_values_of_an_own_function_are_plain_numbers() -> None:
+    """numpy's and torch's would end the run where they are logged."""
+    returned = np.array([0.5, np.nan], dtype=np.float32)
+    found = rewards(
+        panel(Fake(), function=f"{__name__}:given"), ["r1", "r2"], values=[returned] * 2
+    )
+    assert found["given"] == [0.5, None]
+    assert type(found["given"][0]) is float
+
+
+@pytest.mark.parametrize(
+    ("returned", "says"),
+    [
+        (None, r"given returned None; return a list"),
+        ([1.0, "good"], r"given returned 'good' for completion 1; return a finite number"),
+        ([float("inf"), 0.0], r"given returned inf for completion 0; return a finite number"),
+    ],
+)
+def test_what_an_own_function_may_not_return(returned: Any, says: str) -> None:
+    with pytest.raises(RewardFunctionResultError, match=says):
+        rewards(panel(Fake(), function=f"{__name__}:given"), ["r1", "r2"], values=[returned] * 2)
+
+
 def test_search_reward_is_a_panel_of_one() -> None:
     reward = SearchReward(Fake("semantic", bad=["x"]), "hit", 1, retries=0)
     assert reward.__name__ == "semantic_hit@1"
@@ -519,8 +554,6 @@ class Ranks:
         monkeypatch.setattr(ranks, "gather", self.gather)
 
     def gather(self, item: Any) -> tuple[list[Any], int]:
-        from threading import current_thread
-
         self.gathers += 1
         self.items[current_thread().name] = item
         self.barrier.wait()
@@ -573,7 +606,36 @@ def test_an_error_on_one_rank_ends_both(monkeypatch: pytest.MonkeyPatch) -> None
     both.run(panel(Fake()), panel(fake), completions=[["r1"], ["r1"]])
     assert both.results["1"] is fake.error
     assert isinstance(both.results["0"], OtherRankFailed)
-    assert "rank 1 stopped while rewarding: PermanentSearchError: 401" in str(both.results["0"])
+    assert "rank 1 stopped while searching: PermanentSearchError: 401" in str(both.results["0"])
+
+
+def test_what_the_first_rank_finds_all_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = Ranks(monkeypatch)
+    monkeypatch.setattr(ranks, "_rank", lambda: int(current_thread().name))
+    done: list[str] = []
+
+    def search() -> float:
+        done.append(current_thread().name)
+        if len(done) > 1:
+            raise ConnectionError("down")
+        return 0.5
+
+    def work(rank: int) -> None:
+        for step in range(2):
+            try:
+                both.results[f"{rank}.{step}"] = ranks.on_first_rank(search)
+            except (ConnectionError, OtherRankFailed) as error:
+                both.results[f"{rank}.{step}"] = error
+
+    threads = [Thread(target=work, args=(rank,), name=str(rank)) for rank in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert done == ["0", "0"]
+    assert both.results["0.0"] == both.results["1.0"] == 0.5
+    assert isinstance(both.results["0.1"], ConnectionError)
+    assert isinstance(both.results["1.1"], OtherRankFailed)
 
 
 def test_gather_uses_the_process_group(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from rewriter.config import Config
-from rewriter.trainer_options import OWNED, buffer_steps, checkpoint_files, grpo_config, lora_config
+from rewriter.trainer_limits import NAMES, OWNED, RANGES
+from rewriter.trainer_options import buffer_steps, checkpoint_files, grpo_config, lora_config
 from rewriter.yaml_source import ConfigError
 
 
@@ -43,13 +44,13 @@ def test_defaults_for_a_cpu() -> None:
 def test_defaults_for_a_gpu(monkeypatch: pytest.MonkeyPatch, fast: bool) -> None:
     import torch
 
-    from rewriter.trainer_options import _defaults
+    from rewriter.trainer_options import _defaults, _init
 
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: fast)
-    values = _defaults(_config(), use_cpu=False)
+    values = _defaults(_config(), False, {})
     assert values["bf16"] is fast
     assert values["activation_checkpointing"] is True
-    assert values["model_init_kwargs"]["dtype"] == ("bfloat16" if fast else "float32")
+    assert _init(_config(), False, {})["dtype"] == ("bfloat16" if fast else "float32")
 
 
 @pytest.mark.parametrize("name", ["gradient_checkpointing", "activation_checkpointing"])
@@ -179,11 +180,81 @@ def test_wandb_is_offline_without_an_account(
         ("learning_rate", float("nan"), "0 or more"),
         ("seed", -1, "between 0 and"),
         ("seed", 2**40, "between 0 and"),
+        ("num_iterations", 0, "1 or more"),
+        ("steps_per_generation", 0, "1 or more"),
+        ("generation_batch_size", 0, "1 or more"),
+        ("max_steps", 0, "1 or more, or -1"),
+        ("num_train_epochs", 0.0, "above 0"),
+        ("logging_steps", 0, "above 0"),
+        ("top_p", 0.0, "above 0 and at most 1"),
+        ("top_k", -1, "0 or more"),
+        ("min_p", 1.5, "between 0 and 1"),
+        ("repetition_penalty", 0.0, "above 0"),
+        ("beta", -0.1, "0 or more"),
     ],
 )
 def test_values_that_no_run_can_use(name: str, value: float, allowed: str) -> None:
     with pytest.raises(ConfigError, match=rf"`trainer.{name}` is .*; it must be {allowed}"):
         _options(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("trainer", "says"),
+    [
+        ({"loss_type": "dpo"}, "`trainer.loss_type` is 'dpo'; it must be one of grpo, "),
+        ({"scale_rewards": "std"}, "`trainer.scale_rewards` is 'std'; it must be one of group, "),
+        ({"max_completion_length": None}, "`trainer.max_completion_length` is null; give a number"),
+        ({"report_to": "wandbb"}, "`trainer.report_to` is 'wandbb'; there are: .*wandb"),
+        ({"ignore_data_skip": True}, "`trainer.ignore_data_skip` is decided by `--resume`"),
+        ({"eval_on_start": True}, "`trainer.eval_on_start` is decided by `evaluation`"),
+    ],
+)
+def test_what_trl_would_find_in_the_middle_of_a_step(trainer: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        _options(**trainer)
+
+
+def test_a_tracker_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "transformers.integrations.integration_utils.get_available_reporting_integrations",
+        lambda: ["wandb"],
+    )
+    with pytest.raises(ConfigError, match=r"'trackio', which is not installed: pip install track"):
+        _options(report_to="trackio")
+
+
+@pytest.mark.parametrize("name", [*RANGES, *NAMES])
+def test_every_checked_field_is_a_field_whose_default_passes(name: str) -> None:
+    default = getattr(_options(), name)
+    if default is not None:
+        _options(**({} if "generation" in name else {name: default}))
+    for value in NAMES.get(name, ()):
+        _options(**{name: value})
+
+
+def test_arguments_of_the_model_stand_beside_those_of_its_section() -> None:
+    given = {"attn_implementation": "eager", "use_safetensors": False}
+    config = _config(model_init_kwargs=given)
+    model = config.model.model_copy(update={"revision": "abc", "dtype": "float16"})
+    init = grpo_config(config.model_copy(update={"model": model})).model_init_kwargs
+    assert init["attn_implementation"] == "eager"
+    assert (init["revision"], init["dtype"]) == ("abc", "float16")
+    assert init["use_safetensors"] is True  # a pickle is never read
+
+
+def test_rollouts_are_as_long_as_what_is_evaluated() -> None:
+    from rewriter.evaluation.models import decoding_of
+
+    assert _options().max_completion_length == decoding_of(_config()).max_new_tokens
+
+
+def test_fp16_alone_is_fp16(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from rewriter.trainer_options import _defaults
+
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: True)
+    assert _defaults(_config(), False, {"fp16": True})["bf16"] is False
 
 
 def test_checkpoints_that_could_not_be_resumed_are_refused() -> None:

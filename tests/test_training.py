@@ -10,13 +10,16 @@ from typing import Any
 import pytest
 import torch
 from peft import PeftModel
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from retrievers.base import PermanentSearchError, SearchError
 from retrievers.lexical import LexicalRetriever
+from retrievers.models import ModelError
 from rewriter import Rewriter
+from rewriter.preflight import PreflightError
 from rewriter.records import read_records
+from rewriter.report.gather import gather
 from rewriter.run_directory import RunDirectory
 from rewriter.yaml_source import ConfigError
 from tests import tiny
@@ -66,6 +69,9 @@ def test_what_a_run_leaves(run: RunDirectory) -> None:
         "best",
         "records.jsonl",
         "result.json",
+        "documents.jsonl",
+        "qrels.trec",
+        "runs",
         "cost.json",
     }
     assert tiny.read(run.path / "cost.json").keys() == {"minutes", "peak_memory_gib"}
@@ -99,6 +105,16 @@ def test_every_figure_comes_from_records(run: RunDirectory) -> None:
     for system in SYSTEMS:
         values = [one.metrics["ndcg@3"] for one in records if one.system == system]
         assert result["lexical"][system]["ndcg@3"]["mean"] == pytest.approx(sum(values) / 2)
+
+
+def test_a_report_of_the_run_shows_documents_and_judgements(run: RunDirectory) -> None:
+    source = gather(run.path)
+    found = {hit.id for record in source.records for hit in record.hits[:10]}
+    assert source.documents.keys() == found | {"d8", "d9"}
+    assert source.documents["d8"].text == tiny.WORDS[8]
+    assert (run.path / "qrels.trec").read_text() == "q8 0 d8 1\nq9 0 d9 1\n"
+    exported = {path.name for path in (run.path / "runs").iterdir()}
+    assert exported == {f"lexical.{system}.trec" for system in SYSTEMS}
 
 
 def test_evaluations_stand_at_the_start_on_the_grid_and_at_the_end(run: RunDirectory) -> None:
@@ -201,7 +217,8 @@ def test_patience_stops_where_a_checkpoint_can_be_saved(
 def _script(monkeypatch: pytest.MonkeyPatch, scores: list[float]) -> None:
     """Held-out evaluations come out as written."""
     left = iter(scores)
-    monkeypatch.setattr("rewriter.held_out.means", lambda _: {"lexical": {"ndcg@3": next(left)}})
+    scripted = "rewriter.best_adapter.means"
+    monkeypatch.setattr(scripted, lambda _: {"lexical": {"ndcg@3": next(left)}})
 
 
 def _step(run: RunDirectory) -> Any:
@@ -251,6 +268,41 @@ def test_a_failing_search_costs_its_row_and_no_more(
     assert all(math.isfinite(row["loss"]) for row in tiny.steps(run))
 
 
+def test_a_held_out_search_that_failed_for_good_is_counted_and_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two tries with all texts, then text by text: the first one's fails too.
+
+    On the test split it is the reference of q8 that is never found.
+    """
+    search, calls = LexicalRetriever._search, []
+    reference = "theta iota iota"  # query and rewrite
+
+    def failing(self: LexicalRetriever, queries: Any, k: int) -> Any:
+        calls.append(queries)
+        if k > 3 and (len(calls) <= 3 or reference in queries):
+            raise ConnectionError("engine is down")
+        return search(self, queries, k)
+
+    monkeypatch.setattr(LexicalRetriever, "_search", failing)
+    tiny.save_collection(tmp_path / "collection", train=2, validation=range(2, 7), test=(7, 8, 9))
+    reward = {"retries": 1, "backoff_s": 0, "max_failures": 1000}
+    prompt = {"mode": "append"}  # each query another text
+    run = tiny.train_tiny(tmp_path, prompt=prompt, reward=reward, trainer={"max_steps": 2})
+    assert calls[0] == calls[1] == [text for alone in calls[2:7] for text in alone]
+    first, second = tiny.lines(run.evaluations)
+    assert (first["search_failures"], first["queries"].keys()) == (1, {"q3", "q4", "q5", "q6"})
+    assert first["score"] == pytest.approx(sum(first["queries"].values()) / 4)
+    assert (second["search_failures"], len(second["queries"])) == (0, 5)
+    logged = [row for row in tiny.lines(run.metrics) if "eval_failures" in row]
+    assert [row["eval_search_failures"] for row in logged] == [1, 0]
+    assert "step 0: 1 held-out searches failed" in caplog.text
+    found = tiny.read(run.result)["lexical"]
+    assert found["reference"]["failed"] == 1
+    versus = found["trained"]["vs_reference"]
+    assert versus["win"] + versus["tie"] + versus["loss"] == 2
+
+
 def test_a_permanent_error_ends_the_run_with_its_cause(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,6 +349,26 @@ def test_fewer_prompts_than_a_batch_name_the_setting_to_lower(tmp_path: Path) ->
     assert not (tmp_path / "run").exists()
 
 
+def test_a_damaged_base_model_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    """transformers would make up what is missing, warn, and train on it."""
+    weights = load_file(tiny.save_policy(tmp_path / "policy") / "model.safetensors")
+    del weights["model.norm.weight"]
+    save_file(weights, tmp_path / "policy" / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ModelError, match=r"1 weights are missing .*model\.norm\.weight"):
+        tiny.train_tiny(tmp_path)
+    (tmp_path / "policy" / "model.safetensors").unlink()
+    with pytest.raises(ModelError, match=r"cannot be loaded: .*safetensors"):
+        tiny.train_tiny(tmp_path)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_prompt_without_room_for_a_rollout_is_named(tmp_path: Path) -> None:
+    # The context has 256 tokens; a query has two words, its turn three tokens more, with a rewrite.
+    with pytest.raises(PreflightError, match=r"training query 'q\d': its prompt has \d+ tokens"):
+        tiny.train_tiny(tmp_path, trainer={"max_completion_length": 252})
+    assert not (tmp_path / "run").exists()
+
+
 def test_an_evaluation_batch_of_one_with_many_generations(tmp_path: Path) -> None:
     run = tiny.train_tiny(
         tmp_path, evaluation={"batch_size": 1}, trainer={"num_generations": 8, "max_steps": 2}
@@ -326,7 +398,7 @@ def test_the_defaults_run_on_a_cpu_with_and_without_bf16(
     from rewriter.training import train
 
     kept: list[Any] = []
-    monkeypatch.setattr("rewriter.held_out.BestAdapter.on_train_begin", _keep(kept))
+    monkeypatch.setattr("rewriter.best_adapter.BestAdapter.on_train_begin", _keep(kept))
     train(Config.model_validate(values))
     (model,) = kept
     dtypes = {"lora_" in name: weight.dtype for name, weight in model.named_parameters()}
@@ -334,7 +406,7 @@ def test_the_defaults_run_on_a_cpu_with_and_without_bf16(
 
 
 def _keep(kept: list[Any]) -> Any:
-    from rewriter.held_out import BestAdapter
+    from rewriter.best_adapter import BestAdapter
 
     begin = BestAdapter.on_train_begin
 

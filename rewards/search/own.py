@@ -1,6 +1,7 @@
 """A user's own reward function beside the searches."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from math import isinf, isnan
 from typing import Any
 
 from rewards.parsing import Completion
@@ -9,7 +10,7 @@ from rewards.settings import RewardFunction, RewardSettings
 
 
 class RewardFunctionResultError(ValueError):
-    """A user's reward function did not return one value a completion."""
+    """A user's reward function did not return one number a completion."""
 
 
 class OwnFunction:
@@ -37,7 +38,13 @@ class OwnFunction:
         """(R,) its values, None where a search failed; raises what the function raises."""
         rewrites = [row.parsed.text for row in scored.rows]
         given = {**columns, "completions": completions, "rewrites": rewrites}
-        values = list(self._function(**given))
+        returned = self._function(**given)
+        if not isinstance(returned, Iterable):
+            raise RewardFunctionResultError(
+                f"reward function {self.name} returned {returned!r:.80}; return a list, one value "
+                "a completion"
+            )
+        values = [self._number(value, place) for place, value in enumerate(returned)]
         if len(values) != len(rewrites):
             raise RewardFunctionResultError(
                 f"reward function {self.name} returned {len(values)} values for {len(rewrites)} "
@@ -45,3 +52,22 @@ class OwnFunction:
             )
         pairs = zip(values, scored.failed, strict=True)
         return [None if failed else value for value, failed in pairs]
+
+    def _number(self, value: Any, place: int) -> float | None:
+        """A plain float, whatever array library it came from: logs hold nothing else.
+
+        NaN is what TRL makes of None.
+        """
+        try:
+            number = None if value is None else float(value)
+        except (TypeError, ValueError) as error:
+            raise self._no_reward(value, place) from error
+        if number is not None and isinf(number):
+            raise self._no_reward(value, place)
+        return None if number is None or isnan(number) else number
+
+    def _no_reward(self, value: Any, place: int) -> RewardFunctionResultError:
+        return RewardFunctionResultError(
+            f"reward function {self.name} returned {value!r:.80} for completion {place}; return a "
+            "finite number, None where it does not apply"
+        )

@@ -1,4 +1,4 @@
-"""The one exchange a step between the ranks of a training."""
+"""What the ranks of a training tell each other: one exchange a step, and what one does for all."""
 
 import sys
 from collections.abc import Callable
@@ -53,5 +53,26 @@ def exchange(work: Callable[[], T], share: Callable[[T], S]) -> tuple[T, list[S]
         raise error
     for number, (_, why) in enumerate(everyone):
         if why is not None:
-            raise OtherRankFailed(f"rank {number} stopped while rewarding: {why}")
+            raise OtherRankFailed(f"rank {number} stopped while searching: {why}")
     return done[0], [shares[0] for shares, _ in everyone], rank
+
+
+def on_first_rank(work: Callable[[], T]) -> T:
+    """Do `work` on the first rank alone, and give every rank its result, which is pickled.
+
+    Were each rank to do it, a search that fails on one of them alone would have them go on with
+    other results, and wait for each other for ever.
+
+    Raises:
+        Exception: what `work` raised, on the first rank.
+        OtherRankFailed: on the other ranks.
+    """
+    done = exchange(lambda: [work()] if _rank() == 0 else [], lambda found: found)[1]
+    return done[0][0]
+
+
+def _rank() -> int:
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.distributed.is_available():
+        return 0
+    return int(torch.distributed.get_rank()) if torch.distributed.is_initialized() else 0

@@ -7,13 +7,16 @@ moment in which two could hold it; an owner that was only asleep sees the higher
 """
 
 import json
+import logging
 import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+logger = logging.getLogger(__name__)
 
 BEAT = 10.0  # seconds between two touches
 STALE = 90.0  # seconds without one after which a claim is stale
@@ -39,11 +42,16 @@ class Claim:
     def _touch(self, beat: float) -> None:
         name = self.path.name.rpartition(".")[0]
         while not self._over.wait(beat):
-            newest, _ = _newest(self.path.parent, name)
-            if newest != self.path:
-                self.lost.set()
-                return
-            os.utime(self.path)
+            try:
+                newest, _ = _newest(self.path.parent, name)
+                if newest != self.path:
+                    self.lost.set()
+                    return
+                os.utime(self.path)
+            except OSError as error:
+                # A shared file system may be away for a moment; one that ends the beat for good
+                # would hand the run to another worker while this one goes on.
+                logger.warning("%s: cannot be touched (%s); trying again", self.path, error)
 
 
 class Claims:
@@ -67,7 +75,7 @@ class Claims:
         self._beat = beat
         self._stale = stale
         self._clock = clock
-        self._seen: dict[Path, tuple[int, float]] = {}
+        self._seen: dict[Path, _Seen] = {}
 
     def claim(self, name: str) -> Claim | None:
         """Claim a name; None if another process holds it or was faster."""
@@ -89,6 +97,17 @@ class Claims:
         newest, _ = _newest(self._folder, name)
         return newest is not None and not self._is_stale(newest)
 
+    def lives(self, name: str) -> bool:
+        """Whether the holder of a name was seen at work.
+
+        Of a claim that was found and not seen to change yet, nobody can say: its owner may have
+        been killed with its whole machine.
+        """
+        newest, _ = _newest(self._folder, name)
+        if newest is None or self._is_stale(newest):
+            return False
+        return _is_here(_owner(newest)) or (newest in self._seen and self._seen[newest].touched)
+
     def _is_stale(self, path: Path) -> bool:
         """By its owner's end where that can be seen from here, else by the time it is not touched.
 
@@ -97,14 +116,27 @@ class Claims:
         owner = _owner(path)
         if owner.get("released"):
             return True
-        if owner.get("where") == _where() and owner["started"] is not None:
+        if _is_here(owner):
             return bool(_started(owner["pid"]) != owner["started"])
-        touched = path.stat().st_mtime_ns
+        last = path.stat().st_mtime_ns
         before = self._seen.get(path)
-        if before is None or before[0] != touched:
-            self._seen[path] = (touched, self._clock())
+        if before is None or before.last != last:
+            self._seen[path] = _Seen(last, self._clock(), before is not None)
             return False
-        return self._clock() - before[1] > self._stale
+        return self._clock() - before.since > self._stale
+
+
+class _Seen(NamedTuple):
+    """A claim from elsewhere: its time, since when (our clock), and whether that changed once."""
+
+    last: int
+    since: float
+    touched: bool
+
+
+def _is_here(owner: Mapping[str, Any]) -> bool:
+    """Whether its owner's process can be seen from here."""
+    return bool(owner.get("where") == _where() and owner["started"] is not None)
 
 
 def _newest(folder: Path, name: str) -> tuple[Path | None, int]:

@@ -14,52 +14,27 @@ evaluate: {backends: [lexical, semantic], systems: [raw, untrained]}
 matrices: [[trained_on, evaluated_on]]
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
 
-from retrievers import RETRIEVERS
+from rewriter.ablation.evaluate import EvaluateSettings
+from rewriter.ablation.levels import Keys, check_apart, check_keys, label, levels_of
 from rewriter.yaml_source import ConfigError, Source
 
 EVALUATED_ON = "evaluated_on"  # the axis of backends that every run is evaluated on
 SEED = "seed"
 BASELINES = "baselines"  # the evaluation of what is not trained
 _NAME = re.compile(r"[A-Za-z0-9_]+")
-
-Keys = dict[str, Any]  # dotted key → value
+_SAYS_NOTHING = ("true", "false", "null")  # levels that need their axis beside them
 
 
 class GridError(ConfigError):
     """A grid that cannot be run; the message names the file, the value and the fix."""
-
-
-class EvaluateSettings(BaseModel):
-    """What each run is evaluated on, and what stands beside them.
-
-    Attributes:
-        backends: on which every run is evaluated.
-        systems: evaluated once, with the base configuration: rules, "untrained", prompts; none: [].
-        split: None takes the configuration's test split.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    backends: tuple[str, ...] = Field(min_length=1)
-    systems: tuple[str, ...] = ("raw", "untrained")
-    split: str | None = None
-
-    @field_validator("backends")
-    @classmethod
-    def _known(cls, backends: tuple[str, ...]) -> tuple[str, ...]:
-        for name in backends:
-            if name not in RETRIEVERS:
-                raise ValueError(f"no backend {name!r}; there are: {', '.join(RETRIEVERS)}")
-        return tuple(dict.fromkeys(backends))
 
 
 class Grid(BaseModel):
@@ -74,7 +49,7 @@ class Grid(BaseModel):
         exclude: combinations that are left out: axis → level.
         evaluate: see `EvaluateSettings`.
         matrices: pairs of axes, rows and columns; "evaluated_on" is the axis of the backends that
-            are evaluated on. The first is the one of the report.
+            are evaluated on. The first is the one of the report. None: every axis by those.
         reuse: patterns of folders of finished runs, which are not trained again.
         launch: words before `-m rewriter.ablation.job`, such as [accelerate, launch,
             --num_processes, 8]; none: this Python.
@@ -104,7 +79,12 @@ class Grid(BaseModel):
                     f"axis {name!r}: use letters, digits and _ , and another name than {SEED} "
                     f"(give `seeds`) and {EVALUATED_ON}"
                 )
-        return {name: _levels_of(name, axis) for name, axis in given.items()}
+            if not isinstance(name, str):
+                raise ValueError(
+                    f"axis {name!r}: YAML reads such a name (on, off, yes, no, 1) as no text; put "
+                    "it in quotes"
+                )
+        return {name: levels_of(name, axis) for name, axis in given.items()}
 
     @field_validator("exclude", mode="before")
     @classmethod
@@ -112,12 +92,22 @@ class Grid(BaseModel):
         if not isinstance(given, list):
             return given
         return [
-            {k: str(v) for k, v in one.items()} if isinstance(one, dict) else one for one in given
+            {k: label(v) for k, v in one.items()} if isinstance(one, dict) else one for one in given
         ]
 
     @model_validator(mode="after")
     def _consistent(self) -> "Grid":
         levels = self.levels()
+        check_keys("set", self.set)
+        for axis, points in levels.items():
+            for level, keys in points.items():
+                check_keys(f"axis {axis!r}, {level}", keys)
+                if level in self.evaluate.names:
+                    raise ValueError(
+                        f"axis {axis!r}: {level} is a system of `evaluate.systems` as well, and "
+                        "tables could not tell them apart; call the level otherwise"
+                    )
+        check_apart(levels)
         for combination in self.exclude:
             for axis, level in combination.items():
                 if level not in levels.get(axis, {}):
@@ -142,6 +132,11 @@ class Grid(BaseModel):
         """Axis → level → keys, the seeds among them, in order."""
         seeds = {str(seed): {"trainer.seed": seed} for seed in self.seeds}
         return {**self.axes, **({SEED: seeds} if seeds else {})}
+
+    def tables(self) -> tuple[tuple[str, str], ...]:
+        """The matrices that are asked for; else every axis by the backends that are evaluated."""
+        axes = tuple(self.axes) or (SEED,)
+        return self.matrices or tuple((axis, EVALUATED_ON) for axis in axes)
 
     def points(self) -> Iterator["Point"]:
         """The runs: the product of all axes without what is excluded."""
@@ -182,46 +177,30 @@ def read_grid(path: str | Path) -> Grid:
 
 def _faults(error: ValidationError, source: Source) -> Iterator[str]:
     for fault in error.errors(include_url=False):
-        location = tuple(map(str, fault["loc"]))
         said = str(fault["msg"]).removeprefix("Value error, ")
+        location = tuple(map(str, fault["loc"]))
         known = ", ".join(Grid.model_fields)
         more = f"; there are: {known}" if fault["type"] == "extra_forbidden" else ""
-        yield (
-            f"{source.where(location)}: `{'.'.join(location)}`: {said}{more} "
-            f"(given: {fault['input']!r:.80})"
-        )
+        if fault["type"] == "string_type" and isinstance(fault["input"], bool | int | float):
+            more = "; put it in quotes"
+        if fault["loc"]:  # else what was given is the whole file
+            more += f" (given: {fault['input']!r:.80})"
+        key = f"`{'.'.join(location)}`: " if location else ""
+        yield f"{source.where(_place(said) or location)}: {key}{said}{more}"
 
 
-def _levels_of(axis: str, given: Any) -> dict[str, Keys]:
-    """Level → keys, from named points or from lists of values."""
-    if not isinstance(given, Mapping) or not given:
-        raise ValueError(f"axis {axis!r}: give key: [values], or names with keys below each")
-    if all(isinstance(one, Mapping) for one in given.values()):
-        return {str(name): dict(keys) for name, keys in given.items()}
-    lists = {key: one for key, one in given.items() if isinstance(one, list)}
-    if len(lists) < len(given) or len({len(one) for one in lists.values()}) != 1:
-        raise ValueError(
-            f"axis {axis!r}: its keys need lists of the same length, which go together; or give "
-            "names with keys below each"
-        )
-    rows = [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
-    found = {_label(next(iter(row.values()))): row for row in rows}
-    if not rows or len(found) < len(rows):
-        raise ValueError(f"axis {axis!r}: no value, or one of them twice; give each once")
-    return found
-
-
-def _label(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list) and all(isinstance(one, str) for one in value):
-        return "+".join(value)
-    return json.dumps(value)
+def _place(said: str) -> tuple[str, ...]:
+    """The key that a message begins with; our own name an axis, or "exclude: …"."""
+    if axis := re.match("axis '(.+?)'", said):
+        return ("axes", axis[1])
+    key = said.partition(":")[0]
+    return (key,) if key in Grid.model_fields else ()
 
 
 def _name(at: Mapping[str, str]) -> str:
     """A folder's name: levels in order, with the axis before those that say nothing alone."""
     parts = [
-        level if re.match(r"[A-Za-z]", level) else f"{axis}{level}" for axis, level in at.items()
+        level if re.match(r"[A-Za-z]", level) and level not in _SAYS_NOTHING else f"{axis}{level}"
+        for axis, level in at.items()
     ]
     return re.sub(r"[^A-Za-z0-9_.+-]+", "_", "-".join(parts))[:100]

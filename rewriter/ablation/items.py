@@ -7,8 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from retrievers.index import fingerprint
-from rewriter.ablation.grid import BASELINES, Grid, GridError, Keys
+from rewriter.ablation.checks import check_evaluation, check_overrides
+from rewriter.ablation.grid import BASELINES, Grid, GridError
+from rewriter.ablation.levels import Keys
 from rewriter.config import Config, ConfigError, load
+from rewriter.yaml_source import Source
+
+# Keys of `evaluation` that an evaluation of finished rewriters depends on, and no weight.
+_LOOKED_AT = ("measures", "depth", "prompts", "samples", "temperature", "seed")
 
 # Keys that change no trained weight: where things lie, and what is looked at afterwards.
 NOT_TRAINED = (
@@ -19,11 +25,7 @@ NOT_TRAINED = (
     "synthesis",
     "trainer.report_to",
     "trainer.run_name",
-    *(
-        f"evaluation.{key}"
-        for key in ("measures", "depth", "prompts", "systems", "samples", "temperature", "seed")
-    ),
-    "evaluation.bootstrap_samples",
+    *(f"evaluation.{key}" for key in (*_LOOKED_AT, "systems", "bootstrap_samples")),
 )
 
 
@@ -69,15 +71,22 @@ def plan(grid: Grid, file: Path, output: Path, overrides: Sequence[str] = ()) ->
         overrides: `--section.key value` pairs over the base, below what the axes set.
 
     Raises:
-        GridError: a run's configuration cannot be used, or two runs are the same.
+        GridError: a run's configuration cannot be used, or evaluated as the grid says, or two runs
+            are the same.
     """
     base = file.parent / grid.base
+    if not base.is_file():
+        where = Source(file).where(("base",))
+        raise GridError(f"{where}: `base`: {base} is no file; its path is beside the grid's own")
+    check_overrides(grid, overrides)
 
     def resolved(name: str, keys: Keys) -> Config:
         try:
-            return load(base, [*_words(grid.set), *overrides, *_words(keys)])
+            config = load(base, [*_words(grid.set), *overrides, *_words(keys)])
         except ConfigError as error:
             raise GridError(f"{file}, {name}: {error}") from error
+        check_evaluation(grid, file, name, config)
+        return config
 
     items: list[Item] = []
     if grid.evaluate.systems:
@@ -105,9 +114,16 @@ def trained_by(config: Config) -> str:
 def _item(grid: Grid, name: str, at: Mapping[str, str], config: Config, output: Path) -> Item:
     made = trained_by(config)
     settings = grid.evaluate.model_dump(mode="json")
-    wanted = {"trained": made, "evaluate": settings, "retrievers": config.dump()["retrievers"]}
+    values = config.dump()
+    looked_at = {key: values["evaluation"][key] for key in _LOOKED_AT}
     if at:
-        del settings["systems"]  # those are evaluated apart
+        del settings["systems"], looked_at["prompts"]  # those are evaluated apart
+    wanted = {
+        "trained": made,
+        "evaluate": settings,
+        "evaluation": looked_at,
+        "retrievers": values["retrievers"],
+    }
     evaluation = fingerprint(wanted)
     folder = f"{name}.{(made if at else evaluation)[:8]}"
     moved = config.model_copy(update={"output": str(output / "runs" / folder)})

@@ -1,7 +1,7 @@
 """What a worker has done in a process of its own: one training, or one evaluation.
 
     python -m rewriter.ablation.job train CONFIG [--resume]
-    python -m rewriter.ablation.job evaluate CONFIG --output DIR --backends a,b [--systems raw,…]
+    python -m rewriter.ablation.job evaluate CONFIG --output DIR --backends a,b [--system raw …]
 
 `accelerate launch -m rewriter.ablation.job train CONFIG` trains on several devices.
 """
@@ -22,7 +22,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--output")
     parser.add_argument("--backends", type=names)
-    parser.add_argument("--systems", type=names, default=["raw"])
+    parser.add_argument("--system", action="append", default=[])  # a path may hold commas
     parser.add_argument("--checkpoint", action="append", default=[])
     parser.add_argument("--split")
     options = parser.parse_args(words)
@@ -51,7 +51,7 @@ def _evaluate(options: Namespace) -> None:
     run(
         config,
         options.output,
-        systems=options.systems,
+        systems=options.system,
         checkpoints=options.checkpoint,
         backends=options.backends,
         split=options.split,

@@ -2,13 +2,14 @@
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
 
 from rewards.comparison import SAMPLES
 from rewriter.ablation.cells import Evaluated, Mean, Values, difference, less, mean_of, pooled
 from rewriter.ablation.grid import EVALUATED_ON, Grid
+from rewriter.ablation.levels import trained_for
 
 MARK = "◆"  # evaluated on what it was trained for
 
@@ -32,6 +33,7 @@ class Matrix:
         rows, columns: names; first the rows of what was not trained.
         cells: row by row.
         backend: that all was evaluated on; None where the columns are the backends.
+        own: row → the backend that it was trained for.
     """
 
     title: str
@@ -41,10 +43,11 @@ class Matrix:
     columns: list[str]
     cells: list[list[Cell]]
     backend: str | None = None
+    own: Mapping[str, str] = field(default_factory=dict)
 
     def is_diagonal(self, row: str, column: str) -> bool:
         """Whether a rewriter is evaluated on what it was trained for."""
-        return self.column_axis == EVALUATED_ON and row == column
+        return self.column_axis == EVALUATED_ON and self.own.get(row) == column
 
     def as_json(self) -> dict[str, Any]:
         """For the report: "rows", "columns", "values" ([mean, low, high] or null); and more."""
@@ -58,7 +61,7 @@ class Matrix:
             "row_axis": self.row_axis,
             "column_axis": self.column_axis,
             "backend": self.backend,
-            "diagonal": [[n, n] for n in self.rows if n in self.columns and self.is_diagonal(n, n)],
+            "diagonal": [[r, c] for r in self.rows for c in self.columns if self.is_diagonal(r, c)],
             "runs": [[[cell.runs, cell.wanted] for cell in row] for row in self.cells],
             "queries": max(
                 (c.mean.queries for row in self.cells for c in row if c.mean), default=0
@@ -84,9 +87,7 @@ class Matrix:
         for name, row in zip(self.rows, self.cells, strict=True):
             shown = (self._shown(name, *pair) for pair in zip(self.columns, row, strict=True))
             lines.append([name, *shown])
-        return "\n".join(
-            "| " + " | ".join(_escaped(cell) for cell in line) + " |" for line in lines
-        )
+        return "\n".join("| " + " | ".join(escaped(cell) for cell in line) + " |" for line in lines)
 
     def _shown(self, row: str, column: str, cell: Cell) -> str:
         if cell.mean is None:
@@ -104,7 +105,7 @@ class Matrix:
 def matrices(grid: Grid, found: Sequence[Evaluated], *, samples: int = SAMPLES) -> list[Matrix]:
     """The tables that the grid asks for; two axes of its own give one for each backend."""
     made = []
-    for rows, columns in grid.matrices:
+    for rows, columns in grid.tables():
         if columns == EVALUATED_ON:
             made.append(_by_backend(grid, found, rows, samples))
         else:
@@ -123,14 +124,15 @@ def _by_backend(grid: Grid, found: Sequence[Evaluated], axis: str, samples: int)
             _cell([one.values.get(backend) for one in found if one.name == name], 1, samples)
             for backend in backends
         ]
-        for name in grid.evaluate.systems
+        for name in grid.evaluate.names
     ]
     for level in levels:
         runs = [one for one in found if one.at.get(axis) == level]
         wanted = _wanted(grid, {axis: level})
         cells.append([_cell([r.values.get(b) for r in runs], wanted, samples) for b in backends])
-    rows = [*grid.evaluate.systems, *levels]
-    return Matrix(f"{axis}.{EVALUATED_ON}", axis, EVALUATED_ON, rows, backends, cells)
+    rows = [*grid.evaluate.names, *levels]
+    own = trained_for(grid.levels()[axis])
+    return Matrix(f"{axis}.{EVALUATED_ON}", axis, EVALUATED_ON, rows, backends, cells, own=own)
 
 
 def _by_axes(
@@ -176,14 +178,15 @@ class Transfer:
 def transfers(
     grid: Grid, found: Sequence[Evaluated], axis: str, *, samples: int = SAMPLES
 ) -> list[Transfer]:
-    """Every level of the axis against the one with the backend's name; the pooled one last."""
-    levels = list(grid.levels()[axis])
-    own = [backend for backend in grid.evaluate.backends if backend in levels]
+    """Every level of the axis against the one trained for a backend alone; the pooled one last."""
+    points = grid.levels()[axis]
+    trained = trained_for(points)
+    own = _own(trained, grid.evaluate.backends)
     made = []
-    for level in levels:
+    for level in points:
         apart = []
-        for backend in (name for name in own if name != level):
-            ones, others = (_runs(found, axis, one, backend) for one in (level, backend))
+        for backend in (name for name in own if name != trained.get(level)):
+            ones, others = (_runs(found, axis, one, backend) for one in (level, own[backend]))
             mean = difference(ones, others, samples=samples)
             if mean is not None:
                 made.append(Transfer(level, backend, mean))
@@ -192,6 +195,16 @@ def transfers(
         if over_all is not None:
             made.append(Transfer(level, None, over_all))
     return made
+
+
+def _own(trained: Mapping[str, str], backends: Sequence[str]) -> dict[str, str]:
+    """Backend → the level trained for it alone; of several the one with its name, else none."""
+    own = {}
+    for backend in backends:
+        levels = [level for level, name in trained.items() if name == backend]
+        if len(levels) == 1 or backend in levels:
+            own[backend] = backend if backend in levels else levels[0]
+    return own
 
 
 def _runs(found: Sequence[Evaluated], axis: str, level: str, backend: str) -> dict[str, Values]:
@@ -209,5 +222,6 @@ def bracketed(found: Mean, sign: str = "") -> str:
     return f"[{', '.join(ends)}]"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Text as a cell of a Markdown table."""
     return text.replace("|", r"\|")

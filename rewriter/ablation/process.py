@@ -16,6 +16,7 @@ from pathlib import Path
 
 GRACE = 20.0  # seconds to end in peace: a launcher has to end its own processes
 _LOOK = 0.2
+_TAIL = 200  # lines: a launcher says much after the error of one of its processes
 
 
 class Stopped(RuntimeError):
@@ -58,21 +59,30 @@ def run_bound(command: Sequence[str], log: Path, must_stop: Callable[[], bool]) 
         code = guard.wait()
     if stopped:
         raise Stopped(" ".join(command))
-    return code if code < 128 else 128 - code
+    return code if code <= 128 else 128 - code
 
 
-def last_words(log: Path, lines: int = 1) -> str:
-    """The last lines of a log, those of our own errors first."""
+def last_words(log: Path, start: int = 0, lines: int = 1) -> str:
+    """The last lines of a log, those of our own errors first.
+
+    Args:
+        log: the file.
+        start: bytes of it that were there before, of an earlier try.
+        lines: at most so many.
+    """
     if not log.is_file():
         return ""
-    said = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    errors = [line.removeprefix("error: ") for line in said[-20:] if line.startswith("error: ")]
+    text = log.read_bytes()[start:].decode("utf-8", errors="replace")
+    said = [line for line in text.splitlines() if line.strip()]
+    errors = [line.removeprefix("error: ") for line in said[-_TAIL:] if line.startswith("error: ")]
     return " ".join((errors or said)[-lines:])[:500]
 
 
 def main(command: Sequence[str]) -> int:
     """Start the command; end it when standard input ends."""
     child = subprocess.Popen(list(command), stdin=subprocess.DEVNULL, start_new_session=True)
+    # A batch system signals all processes: this one must not be gone before its command is.
+    signal.signal(signal.SIGTERM, lambda number, _: _signal(child, number))
     threading.Thread(target=_end_with_input, args=(child,), daemon=True).start()
     code = child.wait()
     return code if code >= 0 else 128 - code

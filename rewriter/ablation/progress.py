@@ -41,14 +41,18 @@ class Progress:
         )
 
     def left(self) -> float | None:
-        """Seconds until all is over, shared by the workers at work; None if nobody can say."""
+        """Seconds until all is over, shared by the workers at work; None if nobody can say.
+
+        Those who hold something are at work, and who asks: it is between two runs.
+        """
         outcomes = {item.name: self._state.outcome(item) for item in self._items}
         open_ones = [item for item in self._items if outcomes[item.name] is None]
         costs = [self._cost(item) for item in open_ones]
         if not open_ones or any(cost is None for cost in costs):
             return None
         held = sum(self._state.claims.held(item.name) for item in open_ones)
-        return sum(cost for cost in costs if cost is not None) / max(1, held)
+        workers = min(len(open_ones), held + 1)
+        return sum(cost for cost in costs if cost is not None) / workers
 
     def _cost(self, item: Item) -> float | None:
         """As long as those that are over took for each step, else the steps alone."""
@@ -106,7 +110,8 @@ def costs(
             yield f"{item.name:{width}}  {item.steps} steps × {seconds:.1f} s = {cost}"
     runs = sum(item.trains for item in items)
     more = f", and {unknown} of unknown cost (give --step_time SECONDS)" if unknown else ""
-    yield f"{runs} runs: {duration(total)} of training steps{more}; evaluations come on top"
+    on_top = "evaluations and warm starts come on top"
+    yield f"{runs} runs: {duration(total)} of training steps{more}; {on_top}"
 
 
 def duration(seconds: float) -> str:

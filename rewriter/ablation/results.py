@@ -4,26 +4,34 @@ matrix.json                 the first matrix, for the report
 matrices/NAME.json .csv     all of them
 results.md                  all of them as tables, transfer losses, what is missing
 factors.json                each axis alone, and held-out curves
-report/                     a result folder: `rlqr report` makes a page of it
+*.csv                       transfer losses, factors and curves
+report/                     a result folder: `rlqr report` makes a page of it, see report_folder.py
 """
 
-import json
+import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from io import StringIO
 from typing import Any
 
 from rewards.comparison import SAMPLES
+from rewriter.ablation import curves
 from rewriter.ablation.cells import Evaluated, headline, mean_of
 from rewriter.ablation.grid import EVALUATED_ON, SEED, Grid
 from rewriter.ablation.items import Item
-from rewriter.ablation.matrix import MARK, Matrix, Transfer, bracketed, matrices, transfers
+from rewriter.ablation.matrix import (
+    MARK,
+    Matrix,
+    Transfer,
+    bracketed,
+    escaped,
+    matrices,
+    transfers,
+)
+from rewriter.ablation.report_folder import RAW, write_json, write_report_folder
 from rewriter.ablation.state import State
-from rewriter.records import Record, read_records, write_lines, write_records
-from rewriter.rewrite_file import safe_name
+from rewriter.records import Record, read_records, write_lines
 
-RAW = "raw"
-SHOWN = 10  # hits of a record that the page shows
+POOLED = "all, pooled"
 
 
 def write_results(
@@ -43,20 +51,25 @@ def write_results(
     made = matrices(grid, found, samples=samples)
     folder = state.path / "matrices"
     for matrix in made:
-        _write_json(matrix.as_json(), folder / f"{matrix.title}.json")
+        write_json(matrix.as_json(), folder / f"{matrix.title}.json")
         write_lines([matrix.as_csv().rstrip("\n")], folder / f"{matrix.title}.csv")
-    axes = [rows for rows, columns in grid.matrices if columns == EVALUATED_ON]
+    axes = [rows for rows, columns in grid.tables() if columns == EVALUATED_ON]
     lost = {axis: transfers(grid, found, axis, samples=samples) for axis in axes}
-    text = "\n".join(_markdown(grid, items, state, made, lost))
-    write_lines([text], state.path / "results.md")
     factors = {
         "factors": list(_factors(grid, found, samples)),
-        "curves": _curves(grid, items, state),
+        "curves": curves.curves(grid, items, state),
     }
-    _write_json(factors, state.path / "factors.json")
-    if made:
-        _write_json(made[0].as_json(), state.path / "matrix.json")
-    _write_report(state, items, records, made, factors)
+    text = "\n".join(_markdown(items, state, made, lost, factors["curves"]))
+    write_lines([text], state.path / "results.md")
+    for name, table in (
+        ("transfers", _transfers_csv(lost)),
+        ("factors", _factors_csv(factors["factors"])),
+        ("curves", curves.as_csv(factors["curves"])),
+    ):
+        write_lines([table.rstrip("\n")], state.path / f"{name}.csv")
+    write_json(factors, state.path / "factors.json")
+    write_json(made[0].as_json(), state.path / "matrix.json")
+    write_report_folder(grid, items, state, records, made[0], factors)
     return text
 
 
@@ -76,11 +89,11 @@ def _evaluated(item: Item, records: Sequence[Record]) -> Iterator[Evaluated]:
 
 
 def _markdown(
-    grid: Grid,
     items: Sequence[Item],
     state: State,
     made: Sequence[Matrix],
     lost: Mapping[str, Sequence[Transfer]],
+    drawn: curves.Curves,
 ) -> Iterator[str]:
     for matrix in made:
         yield from (f"## {matrix.row_axis} × {matrix.column_axis}", "")
@@ -92,6 +105,7 @@ def _markdown(
         f"for a single run). {MARK}: evaluated on what it was trained for."
     )
     yield from (line for axis, found in lost.items() if found for line in _transfers(axis, found))
+    yield from curves.as_markdown(drawn)
     yield from _open(items, state)
 
 
@@ -106,9 +120,35 @@ def _transfers(axis: str, found: Sequence[Transfer]) -> Iterator[str]:
     for one in found:
         mean = one.found
         yield (
-            f"| {one.trained_on} | {one.evaluated_on or 'all, pooled'} | {mean.mean:+z.3f} "
+            f"| {escaped(one.trained_on)} | {one.evaluated_on or POOLED} | {mean.mean:+z.3f} "
             f"{bracketed(mean, '+')} | {mean.runs} | {mean.queries} |"
         )
+
+
+def _transfers_csv(lost: Mapping[str, Sequence[Transfer]]) -> str:
+    head = ["axis", "trained_on", "evaluated_on", "difference", "low", "high", "runs", "queries"]
+    rows = [
+        [axis, one.trained_on, one.evaluated_on or POOLED, *one.found]
+        for axis, found in lost.items()
+        for one in found
+    ]
+    return _csv(head, rows)
+
+
+def _factors_csv(factors: Sequence[Mapping[str, Any]]) -> str:
+    numbers = ["mean", "low", "high", "runs", "queries"]
+    rows = [
+        [one["axis"], one["backend"], level["name"], *(level[key] for key in numbers)]
+        for one in factors
+        for level in one["levels"]
+    ]
+    return _csv(["axis", "backend", "level", *numbers], rows)
+
+
+def _csv(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    text = StringIO()
+    csv.writer(text, lineterminator="\n").writerows([head, *rows])
+    return text.getvalue()
 
 
 def _open(items: Sequence[Item], state: State) -> Iterator[str]:
@@ -143,74 +183,3 @@ def _factors(grid: Grid, found: Sequence[Evaluated], samples: int) -> Iterator[d
             known = [{"name": n, **m._asdict()} for n, m in means.items() if m is not None]
             if known:
                 yield {"axis": axis, "backend": backend, "levels": known}
-
-
-def _curves(grid: Grid, items: Sequence[Item], state: State) -> list[dict[str, Any]]:
-    """Held-out NDCG@3 of each run by step, as its training chose the best adapter by it."""
-    curves = []
-    for axis, levels in grid.levels().items():
-        if axis == SEED or len(levels) < 2:
-            continue
-        runs = [
-            {"level": item.at[axis], "name": item.name, **curve}
-            for item in items
-            if item.trains and (curve := _curve(state, item)) is not None
-        ]
-        if runs:
-            curves.append({"axis": axis, "runs": runs})
-    return curves
-
-
-def _curve(state: State, item: Item) -> dict[str, list[float]] | None:
-    outcome = state.outcome(item)
-    if outcome is None or outcome.run is None:
-        return None
-    path = Path(outcome.run) / "evaluations.jsonl"
-    if not path.is_file():
-        return None
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return {"steps": [row["step"] for row in rows], "values": [row["score"] for row in rows]}
-
-
-def _write_report(
-    state: State,
-    items: Sequence[Item],
-    records: Mapping[str, Sequence[Record]],
-    made: Sequence[Matrix],
-    factors: Mapping[str, Any],
-) -> None:
-    """A folder that `rlqr report` reads: baselines and runs are its systems."""
-    folder = state.path / "report"
-    taken: set[str] = set()
-    rows: list[Record] = []
-    for item in items:
-        name = safe_name(item.name.rpartition(".")[0], taken)
-        taken.add(name)
-        for record in records[item.name]:
-            if not item.trains or record.system != RAW:
-                system = name if item.trains else record.system
-                short = replace(
-                    record, system=system, hits=record.hits[:SHOWN], grades=record.grades[:SHOWN]
-                )
-                rows.append(short)
-    if not rows:
-        return
-    write_records(rows, folder / "records.jsonl")
-    _write_json(factors, folder / "factors.json")
-    if made:
-        _write_json(made[0].as_json(), folder / "matrix.json")
-    _copy_shared(state, items, folder)
-
-
-def _copy_shared(state: State, items: Sequence[Item], folder: Path) -> None:
-    """Judgements and documents: all evaluations have the same queries, so the first will do."""
-    for item in items:
-        source = state.evaluation(item)
-        for name in ("qrels.trec", "documents.jsonl"):
-            if (source / name).is_file() and not (folder / name).is_file():
-                text = (source / name).read_text(encoding="utf-8")
-                write_lines([text.rstrip("\n")], folder / name)
-
-
-def _write_json(value: Any, path: Path) -> None:
-    write_lines([json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2)], path)

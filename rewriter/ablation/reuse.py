@@ -7,12 +7,14 @@ import json
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from glob import glob
+from glob import escape, glob
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from rewriter.ablation.grid import GridError
 from rewriter.ablation.items import Item, trained_by
+from rewriter.ablation.state import State
 from rewriter.checkpoint import MANIFEST
 from rewriter.config import Config, ConfigError, load
 from rewriter.run_directory import RunDirectory
@@ -36,20 +38,78 @@ def is_finished(run: RunDirectory) -> bool:
 
 def runs_at(patterns: Iterable[str], root: Path | None = None) -> list[Path]:
     """Folders of runs, in order; patterns are below `root`, or the working folder."""
-    named = (str((root or Path()) / pattern) for pattern in patterns)
+    below = Path(escape(str(root or Path())))
+    named = (str(below / pattern) for pattern in patterns)
     found = (Path(path) for pattern in named for path in sorted(glob(pattern)))
     return [path for path in dict.fromkeys(found) if (path / "config.yaml").is_file()]
 
 
-def finished_like(item: Item, folders: Sequence[Path]) -> Path | None:
-    """A finished run with the same settings and the same data; None if there is none."""
+def finished_like(item: Item, folders: Sequence[Path], launch: Sequence[str] = ()) -> Path | None:
+    """A finished run with the same settings and the same data; None if there is none.
+
+    Args:
+        item: what is to be trained.
+        folders: of runs.
+        launch: words that the training would be launched with: on another number of processes a
+            batch has another size, and deals out other prompts.
+    """
     for folder in folders:
         config = _config(folder)
         if config is None or not is_finished(RunDirectory(folder)):
             continue
-        if trained_by(config) == item.fingerprint and _same_data(item.config, folder):
+        if trained_by(config) != item.fingerprint:
+            continue
+        changed = changed_since(item.config, folder)
+        if _begun_with(folder).get("processes", 1) != processes(launch):
+            changed.append("the number of processes")
+        if not changed:
             return folder
+        logger.info("%s: not reused, %s changed since", folder, ", ".join(changed))
     return None
+
+
+def changed_since(config: Config, folder: Path) -> list[str]:
+    """Names of the data that are not what the run in a folder began with."""
+    from rewriter.training_data import load_data
+
+    before = _begun_with(folder)
+    return [name for name, value in load_data(config).facts().items() if before.get(name) != value]
+
+
+def processes(launch: Sequence[str]) -> int | None:
+    """How many processes a training has; None where `launch` does not say."""
+    words = iter(launch)
+    for word in words:
+        name, _, value = word.partition("=")
+        if name.replace("-", "_") == "__num_processes":
+            value = value or next(words, "")
+            return int(value) if value.isdigit() else None
+    return None if launch else 1
+
+
+def refuse_other_data(items: Sequence[Item], state: State) -> None:
+    """What is over counts only if the data are what they were.
+
+    Raises:
+        GridError: they changed since; a table of both would compare nothing.
+    """
+    seen: set[str] = set()
+    for item in items:
+        outcome = state.outcome(item)
+        run = None if outcome is None or outcome.run is None else Path(outcome.run)
+        if run is None or not _begun_with(run):
+            continue
+        named = list(item.config.reward.backends) if item.config.prompt.by_backend else []
+        key = json.dumps([item.config.dump()["collection"], named, _begun_with(run)])
+        if key in seen:
+            continue
+        seen.add(key)
+        if changed := changed_since(item.config, run):
+            raise GridError(
+                f"{state.path}: {item.name} was trained and evaluated on other data "
+                f"({', '.join(changed)} changed since); give another --output, or --results for "
+                "what was found then"
+            )
 
 
 def step_seconds(config: Config, folders: Iterable[Path]) -> float | None:
@@ -88,15 +148,10 @@ def _config(folder: Path) -> Config | None:
         return None
 
 
-def _same_data(config: Config, folder: Path) -> bool:
-    from rewriter.training_data import load_data
-
+def _begun_with(folder: Path) -> dict[str, Any]:
+    """Facts that a run noted when it began; empty where it has none."""
     try:
-        before = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        found = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
-        return False
-    now = load_data(config).facts()
-    changed = [name for name, value in now.items() if before.get(name) != value]
-    if changed:
-        logger.info("%s: not reused, %s changed since", folder, ", ".join(changed))
-    return not changed
+        return {}
+    return found if isinstance(found, dict) else {}

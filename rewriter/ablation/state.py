@@ -89,7 +89,7 @@ class State:
         for item in items:
             found = self.outcome(item)
             if found is not None and found.status == "failed":
-                self._outcome(item).unlink()
+                self._outcome(item).unlink(missing_ok=True)  # several workers may be told to
 
     def claim(self, item: Item) -> Claim | None:
         """Claim an open item; None if it is over or another worker has it."""

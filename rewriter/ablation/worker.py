@@ -17,16 +17,19 @@ from rewriter.ablation.grid import Grid
 from rewriter.ablation.items import Item
 from rewriter.ablation.process import Stopped, last_words, run_bound
 from rewriter.ablation.progress import Progress
-from rewriter.ablation.reuse import finished_like, is_finished, runs_at
+from rewriter.ablation.reuse import changed_since, finished_like, is_finished, runs_at
 from rewriter.ablation.state import Outcome, State
 from rewriter.records import read_records, write_lines
 from rewriter.run_directory import RunDirectory
+from rewriter.systems import FILE
 
 logger = logging.getLogger(__name__)
 
 JOB = ("-m", "rewriter.ablation.job")
 PREPARE, TRAIN, EVALUATE = "prepare", "train", "evaluate"
 TRAINED = "trained"  # what a training calls its own rewriter
+MISTAKE = 2  # exit code of one in the settings or data
+MOMENT = 1.0  # seconds in which a signal to all processes reaches this one too
 
 
 class JobFailed(RuntimeError):
@@ -55,8 +58,9 @@ def work(
         items: of the grid.
         state: its folder.
         do: does one item, and says how it ended. JobFailed, and an error in its data or settings
-            (ValueError), is noted and the next item begun.
-        wait: where others hold all that is open, wait for them: one of them may be killed.
+            (ValueError, FileNotFoundError), is noted and the next item begun.
+        wait: where others hold all that is open, wait for them: one of them may be killed. Else
+            only until each of them was seen at work: what a machine held that is gone is done.
         poll: seconds between two looks.
         progress: is told of every end.
     """
@@ -68,7 +72,7 @@ def work(
             _do(*claimed, state, do)
             if progress is not None:
                 progress.say(claimed[0])
-        elif wait:
+        elif wait or not all(state.claims.lives(item.name) for item in open_ones):
             time.sleep(poll)
         else:
             logger.info("%d runs are in the hands of other workers", len(open_ones))
@@ -81,7 +85,7 @@ def _do(item: Item, claim: Claim, state: State, do: Doer) -> None:
         state.end(item, do(item, claim))
     except Stopped:
         logger.warning("%s: another worker took over", item.name)
-    except (JobFailed, ValueError) as error:
+    except (JobFailed, ValueError, FileNotFoundError) as error:
         stage = error.stage if isinstance(error, JobFailed) else PREPARE
         seconds = time.monotonic() - started
         state.end(item, Outcome("failed", item.evaluation, stage, str(error), seconds=seconds))
@@ -123,8 +127,14 @@ class Runs:
         """The folder of the finished run, and whether it was there before."""
         own = RunDirectory(self._state.run(item))
         if is_finished(own):
+            if changed := changed_since(item.config, own.path):
+                raise JobFailed(
+                    TRAIN,
+                    f"{own.path} was trained on other data ({', '.join(changed)} changed since); "
+                    "remove that folder, or give another --output",
+                )
             return own.path, False
-        found = finished_like(item, runs_at(self._grid.reuse))
+        found = finished_like(item, runs_at(self._grid.reuse), self._grid.launch)
         if found is not None:
             logger.info("%s: reusing %s", item.name, found)
             return found, True
@@ -145,7 +155,7 @@ class Runs:
         words += ["--backends", ",".join(wanted.backends)]
         words += ["--split", wanted.split] if wanted.split else []
         if run is None:
-            words += ["--systems", ",".join(wanted.systems)]
+            words += [word for system in wanted.systems for word in ("--system", system)]
         else:
             words += self._of_run(item, run)
         logger.info("%s: evaluating on %s", item.name, ", ".join(wanted.backends))
@@ -155,12 +165,14 @@ class Runs:
         """What is evaluated of a run.
 
         The training has rewritten the test split at its end. Those rewrites are searched with on
-        every backend, unless the prompt, or another split, asks for other ones.
+        every backend, unless the prompt, another split, or sampling asks for other ones.
         """
         records = run / "records.jsonl"
         split = self._grid.evaluate.split
         same_split = split is None or split == item.config.collection.test
-        if item.config.prompt.by_backend or not same_split or not records.is_file():
+        sampled = item.config.evaluation.samples > 1  # as the baselines then are
+        others = item.config.prompt.by_backend or sampled or not same_split
+        if others or not records.is_file():
             return ["--checkpoint", str(run)]
         texts = {
             record.query_id: record.rewrite
@@ -170,11 +182,18 @@ class Runs:
         file = self._state.path / "rewrites" / item.name / f"{TRAINED}.jsonl"
         rows = ({"query_id": query, "rewrite": text} for query, text in texts.items())
         write_lines((json.dumps(row, ensure_ascii=False) for row in rows), file)
-        return ["--systems", f"raw,file:{file}"]
+        return ["--system", f"{FILE}{file}"]
 
     def _run(self, stage: str, command: Sequence[str], item: Item, claim: Claim) -> None:
         log = self._state.log(item)
+        start = log.stat().st_size if log.is_file() else 0
         code = run_bound(command, log, claim.lost.is_set)
-        if code:
-            how = f"signal {-code}" if code < 0 else f"exit code {code}"
-            raise JobFailed(stage, last_words(log) or how)
+        if not code:
+            return
+        if code != MISTAKE:
+            # Where a batch system ends all at once, this worker's own signal may be a moment
+            # behind: the run was stopped then, and did not fail.
+            time.sleep(MOMENT)
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        said = last_words(log, start)
+        raise JobFailed(stage, said if said and code == MISTAKE else f"{how}; {said}".rstrip("; "))

@@ -17,7 +17,8 @@ rlqr ablate --config configs/ablations/backends.yaml
 rlqr ablate --config configs/ablations/backends.yaml --output runs/short --trainer.max_steps 4
 
 Stopped or killed, it goes on where it was when it is given again. Any number of these commands can
-work on one folder, also on several machines. Any key of the base configuration can be overridden.
+work on one folder, also on several machines. Any key of the base configuration can be overridden,
+unless the grid's axes set it.
 """
 
 
@@ -38,7 +39,7 @@ def configure(parser: ArgumentParser) -> None:
         "--step_time",
         type=_seconds,
         metavar="SECONDS",
-        help="of a step, where no run has measured it yet",
+        help="of a step, instead of what earlier runs measured",
     )
     parser.add_argument("--retry_failed", action="store_true", help="try again what failed")
     parser.add_argument(
@@ -56,9 +57,8 @@ def run(options: Namespace) -> None:
     """Show the costs, or do the work and show the results; exit code 1 where a run failed."""
     from rewriter.ablation.grid import read_grid
     from rewriter.ablation.items import plan
-    from rewriter.ablation.progress import Progress, costs
+    from rewriter.ablation.progress import costs
     from rewriter.ablation.state import State
-    from rewriter.ablation.worker import Runs, work
 
     file = Path(options.config)
     grid = read_grid(file)
@@ -73,25 +73,49 @@ def run(options: Namespace) -> None:
     if options.retry_failed:
         state.forget_failures(items)
     if not options.results:
-        signal.signal(signal.SIGTERM, _stop)  # of a batch system: end in peace, claims released
-        progress = Progress(items, state, steps)
-        work(items, state, Runs(grid, state), wait=not options.no_wait, progress=progress)
+        _work(grid, file, items, state, steps, wait=not options.no_wait)
     _show(grid, items, state)
+
+
+def _work(grid: Any, file: Path, items: Any, state: Any, steps: Any, *, wait: bool) -> None:
+    from rewriter.ablation.checks import check_split
+    from rewriter.ablation.progress import Progress
+    from rewriter.ablation.reuse import refuse_other_data
+    from rewriter.ablation.worker import Runs, work
+
+    check_split(grid, file, items[0].config)
+    refuse_other_data(items, state)
+    signal.signal(signal.SIGTERM, _stop)  # of a batch system: end in peace, claims released
+    try:
+        work(items, state, Runs(grid, state), wait=wait, progress=Progress(items, state, steps))
+    except KeyboardInterrupt:
+        logger.warning("stopped; give the same command again to go on")
+        raise SystemExit(130) from None
 
 
 def _show(grid: Any, items: Any, state: Any) -> None:
     from rewriter.ablation.results import write_results
-    from rewriter.report import ReportError, write
 
-    sys.stdout.write(write_results(grid, items, state) + "\n")
-    if (state.path / "report" / "records.jsonl").is_file():
-        try:
-            write(state.path / "report")
-        except ReportError as error:
-            logger.warning("no page: %s", error)
-    outcomes = [state.outcome(item) for item in items]
+    while True:
+        outcomes = [state.outcome(item) for item in items]
+        text = write_results(grid, items, state)
+        _page(state.path / "report")
+        # Another worker may end a run meanwhile: the last one to write has to have seen all.
+        if outcomes == [state.outcome(item) for item in items]:
+            break
+    sys.stdout.write(text + "\n")
     if any(outcome is not None and outcome.status == "failed" for outcome in outcomes):
         raise SystemExit(1)
+
+
+def _page(folder: Path) -> None:
+    from rewriter.report import ReportError, write
+
+    if (folder / "records.jsonl").is_file():
+        try:
+            write(folder)
+        except ReportError as error:
+            logger.warning("no page: %s", error)
 
 
 def _step_seconds(grid: Any, items: Any, state: Any, given: float | None) -> dict[str, float]:
@@ -109,7 +133,7 @@ def _reused(grid: Any, items: Any) -> dict[str, Path]:
     from rewriter.ablation.reuse import finished_like, runs_at
 
     folders = runs_at(grid.reuse)
-    found = {item.name: finished_like(item, folders) for item in items if item.trains}
+    found = {item.name: finished_like(item, folders, grid.launch) for item in items if item.trains}
     return {name: folder for name, folder in found.items() if folder is not None}
 
 

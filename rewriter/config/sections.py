@@ -1,6 +1,6 @@
 """The sections of the configuration and what each of their keys means."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any, Literal
 
@@ -183,6 +183,9 @@ class Config(Section):
         for name in self.reward.backends:
             if name not in RETRIEVERS:
                 raise refusal(("reward", "backends", name), _no_backend(name), name)
+        for place, name in _named_in(self.prompt):
+            if name not in RETRIEVERS:  # it would never be put in, or the example never shown
+                raise refusal(place, _no_backend(name), name)
         for name in self.searched():
             if name not in self.retrievers:  # not every backend has defaults for all it needs
                 _default_settings(name)
@@ -235,6 +238,15 @@ def _sections(config: type[Config]) -> set[str]:
         for name, field in fields
         if field.is_required() or isinstance(field.default, dict | BaseModel)
     }
+
+
+def _named_in(prompt: PromptSettings) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Every backend that the prompt names, with its key."""
+    for name in prompt.backends:
+        yield ("prompt", "backends", name), name
+    for number, example in enumerate(prompt.examples):
+        if example.backend is not None:
+            yield ("prompt", "examples", str(number), "backend"), example.backend
 
 
 def _settings(name: str, given: Any) -> Any:

@@ -104,12 +104,12 @@ def _config(folder: Path, output: Path, file: str, small: bool) -> Config:
 
 
 def _ours(config: Config) -> None:
-    from rewriter import held_out, result, training
+    from rewriter import best_adapter, result, training
 
     def leave_out(*_: object) -> None:
         """Held-out evaluation is not part of a step."""
 
-    held_out.BestAdapter._evaluate = leave_out  # type: ignore[assignment, method-assign]
+    best_adapter.BestAdapter._evaluate = leave_out  # type: ignore[assignment, method-assign]
     result.finish = lambda *_: Path(config.output)
     training.train(config)
 
