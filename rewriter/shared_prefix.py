@@ -60,7 +60,7 @@ class SharedForward:
             return self.plain(input_ids=input_ids, attention_mask=attention_mask, **more)
         ids, mask = input_ids, attention_mask
         keep = more.get(self.cache_argument) is not None or bool(more.get("use_cache"))
-        positions = more.get("position_ids")
+        positions: Any = more.get("position_ids")
         if positions is None and mask is not None and self.relative and not keep:
             positions = (mask.cumsum(1) - 1).clamp(min=0)  # as if no padding stood there
         order = beginnings_first(ids, mask, positions)
