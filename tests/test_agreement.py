@@ -149,6 +149,9 @@ def test_conflicts_are_filled_in_and_read(tmp_path: Path) -> None:
     path.write_text(lines[0] + "\nq1\td\t1\n")
     with pytest.raises(CollectionError, match=r":2: .* has 3 columns, wanted 5"):
         read_settled(path)
+    path.write_text("\n".join([lines[0], lines[2] + "1", lines[2] + "2"]) + "\n")
+    with pytest.raises(CollectionError, match=r":3: .*'c': settled as 2 here and as 1 before"):
+        read_settled(path)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,7 +38,8 @@ def read_settled(path: str | Path) -> Qrels:
 
     Raises:
         MissingFileError, EmptyCollectionError: as `read_qrels`.
-        CollectionError: a malformed line; names file and line.
+        CollectionError: a malformed line, or a pair that is settled in two ways; names file and
+            line.
     """
     path = Path(path)
     rows = list(open_lines(path)) if path.is_file() else []
@@ -54,5 +55,11 @@ def read_settled(path: str | Path) -> Qrels:
             )
         if columns[-1].strip():
             grade = number(columns[-1], f"{path}:{line}")
-            settled.setdefault(nfc(columns[0]), {})[nfc(columns[1])] = grade
+            query, document = nfc(columns[0]), nfc(columns[1])
+            known = settled.setdefault(query, {}).setdefault(document, grade)
+            if known != grade:
+                raise CollectionError(
+                    f"{path}:{line}: query {query!r}, document {document!r}: settled as {grade:g} "
+                    f"here and as {known:g} before; keep one of the two lines"
+                )
     return settled
