@@ -32,7 +32,7 @@ from tests.benchmarks.figures import Figure, show
 
 K = 3
 WORD = re.compile(r"[A-Za-z0-9_]+")
-SHARE = 0.02  # of the pages, for late interaction in the second stage; as in tests.benchmarks.maxsim
+SHARE = 0.02  # of the pages, for late interaction; as in tests.benchmarks.maxsim
 STYLES = {
     "DejaVuSansMono, words on the grid": PageStyle(),
     "DejaVuSansMono, words anywhere": PageStyle(word_grid=1),
