@@ -12,9 +12,8 @@ from rewards.comparison import paired
 from rewriter.best_adapter import BestAdapter
 from rewriter.config import Config
 from rewriter.evaluation import HEADLINE, Result, summarise, write_result
-from rewriter.evaluation.documents import write_documents
+from rewriter.evaluation.export import export
 from rewriter.evaluation.kinds import add_kinds
-from rewriter.evaluation.pictures import page_settings, write_pictures
 from rewriter.evaluation.summary import pair
 from rewriter.held_out import HeldOut, Made
 from rewriter.model_card import card
@@ -25,7 +24,6 @@ from rewriter.systems import SYSTEMS, UNTRAINED, CollectionTerms
 from rewriter.systems import rewrites as rule_rewrites
 from rewriter.tables import table
 from rewriter.training_data import TrainingData
-from rewriter.trec import TrecError, write_trec
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +68,7 @@ def finish(
         _save(config, run, data, retrievers, model, tokenizer, chosen, test, result, labels)
         write_records(records, run.records)
         write_result(result, run.result)
-        _export(config, run, data, test, records)
+        export(config, records, test.qrels, data.collection, test.retrievers, run.path)
         _show(run, result, labels)
     trainer.accelerator.wait_for_everyone()
     return run.best
@@ -113,20 +111,6 @@ def _add_comparisons(result: Result, records: list[Record], samples: int) -> Non
                 compared = paired(*both, samples=samples)._asdict()
                 kept = {key: compared[key] for key in result[backend][TRAINED][f"vs_{RAW}"]}
                 result[backend][TRAINED][f"vs_{system}"] = kept
-
-
-def _export(
-    config: Config, run: RunDirectory, data: TrainingData, test: HeldOut, records: list[Record]
-) -> None:
-    """What `rlqr report` shows of the documents, and the files for outside tools."""
-    pages = page_settings(config, test.retrievers)
-    pictures = write_pictures(records, test.qrels, data.collection, pages, run.path)
-    write_documents(records, test.qrels, data.collection, run.documents, pictures)
-    run.remove_exports()
-    try:
-        write_trec(records, test.qrels, run.path)
-    except TrecError as error:
-        logger.warning("no TREC files: %s", error)
 
 
 def _load_adapter(trainer: Any, folder: Path) -> None:

@@ -102,12 +102,6 @@ class RunDirectory:
         write_lines([json.dumps(facts, indent=2)], self.path / "run.json")
         return None
 
-    def remove_exports(self) -> None:
-        """Remove the TREC files of an earlier end: some may be of systems that are gone."""
-        for path in self.path.glob("runs/*.trec"):
-            path.unlink()
-        (self.path / "qrels.trec").unlink(missing_ok=True)
-
     def write_cost(self, seconds: float) -> None:
         """`cost.json`: what this process took, from reading the configuration to the table."""
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -398,13 +398,13 @@ def test_names_that_mean_something_are_not_given_to_others(tmp_path: Path) -> No
 def test_pages_reach_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tiny documents as rendered pages, without a page model."""
     style = PageSettings(source="text")
-    monkeypatch.setattr("rewriter.evaluation.run.page_settings", lambda *_: style)
+    monkeypatch.setattr("rewriter.evaluation.export.page_settings", lambda *_: style)
     result = evaluated(tmp_path, "--systems", "raw,reference")
     documents = {row["id"]: row for row in tiny.lines(result / "documents.jsonl")}
     assert (result / documents["d8"]["image"]).is_file()
     page = write_report(result).read_text(encoding="utf-8")
     assert "Pages are shown small for the 2 queries" in page
-    monkeypatch.setattr("rewriter.evaluation.run.page_settings", lambda *_: None)
+    monkeypatch.setattr("rewriter.evaluation.export.page_settings", lambda *_: None)
     evaluated(tmp_path, "--systems", "raw,reference")
     assert not (result / "pages").exists()
 

@@ -104,15 +104,6 @@ class ResultFolder:
     def _path(self, part: Part, fingerprint: str) -> Path:
         return self._parts / f"{part[0]}.{part[1]}.{fingerprint[:32]}.jsonl"
 
-    def remove_exports(self) -> None:
-        """Remove the files for outside tools: some may be of systems that are not there any more.
-
-        A run beside another split's judgements would score 0 in every tool.
-        """
-        for path in (*self.path.glob("runs/*.trec"), *self.path.glob("mteb/*.json")):
-            path.unlink()
-        (self.path / "qrels.trec").unlink(missing_ok=True)
-
     def _readable_facts(self) -> dict[str, Any]:
         try:
             return read_facts(self.path) if self.facts.is_file() else {}

@@ -15,18 +15,16 @@ from retrievers.analysis import Analyzer
 from rewards.search.patience import Patience
 from rewriter.config import Config
 from rewriter.evaluation.diagnostics import diagnose
-from rewriter.evaluation.documents import write_documents
+from rewriter.evaluation.export import export
 from rewriter.evaluation.folder import Part, ResultFolder, write_json
 from rewriter.evaluation.judging import EvaluationError, evaluate_samples
 from rewriter.evaluation.kinds import add_kinds
-from rewriter.evaluation.pictures import page_settings, write_pictures
 from rewriter.evaluation.plan import RAW, Entry, plan
 from rewriter.evaluation.setting import Setting
 from rewriter.evaluation.summary import Result, summarise, write_result
 from rewriter.evaluation.writing import Writer, Written
 from rewriter.records import Record
 from rewriter.systems import CollectionTerms
-from rewriter.trec import TrecError, write_trec
 
 logger = logging.getLogger(__name__)
 
@@ -84,14 +82,7 @@ def run(
         add_kinds(result, setting.collection, setting.split, records, samples)
     write_result(result, folder.result)
     write_json(diagnose(records, _terms(setting), setting.collection), folder.diagnostics)
-    pages = page_settings(config, setting.retrievers)
-    pictures = write_pictures(records, setting.qrels, setting.collection, pages, folder.path)
-    write_documents(records, setting.qrels, setting.collection, folder.documents, pictures)
-    folder.remove_exports()
-    try:
-        write_trec(records, setting.qrels, folder.path)
-    except TrecError as error:
-        logger.warning("no TREC files: %s", error)
+    export(config, records, setting.qrels, setting.collection, setting.retrievers, folder.path)
     folder.write(records, facts, fingerprints)
     return result, facts
 
