@@ -20,9 +20,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from functools import lru_cache
 from itertools import pairwise
 from math import log
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,7 +131,14 @@ class Engine(ABC):
 
 
 class RankBm25(Engine):
-    """rank-bm25's BM25Okapi with the variant's IDF; it keeps the token ids."""
+    """rank-bm25's BM25Okapi with the variant's IDF; it keeps the token ids.
+
+    rank-bm25 walks through all documents for every token of a query. The rewrites of a group and
+    the words of a language repeat: the scores of the terms last asked for are kept, in at most
+    `KEPT_BYTES`, and added up in the order in which rank-bm25 would.
+    """
+
+    KEPT_BYTES: ClassVar = 64 * 2**20
 
     def __init__(self, arrays: Arrays, formula: Formula) -> None:
         self.formula = formula
@@ -142,6 +150,7 @@ class RankBm25(Engine):
         )
         idf = IDF[formula.variant]
         self._bm25.idf = {term: idf(self.postings.df(term), len(corpus)) for term in self._bm25.idf}
+        self._of_term = lru_cache(self.KEPT_BYTES // (8 * max(len(corpus), 1)))(self._score_term)
 
     @staticmethod
     def build(documents: list[list[int]], terms: int, formula: Formula) -> dict[str, Any]:
@@ -151,9 +160,15 @@ class RankBm25(Engine):
         return {"tokens": np.array(flat, dtype=np.int32), "offsets": offsets}
 
     def _scores(self, terms: Ids) -> NDArray[np.float64]:
+        scores = np.zeros(self.postings.size)
+        for term in terms:
+            scores += self._of_term(term)
+        return scores
+
+    def _score_term(self, term: int) -> NDArray[np.float64]:
         # With b = 1 a blank document divides 0 by 0; it is no hit, so nobody sees its NaN.
         with np.errstate(invalid="ignore"):
-            scores: NDArray[np.float64] = self._bm25.get_scores(terms)
+            scores: NDArray[np.float64] = self._bm25.get_scores([term])
         return scores
 
 
