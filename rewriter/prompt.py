@@ -43,7 +43,7 @@ class PromptSettings(BaseModel):
         backends: backend → what `{backend}` becomes; its name where it is not given.
         answer_tag: the rewrite is what stands between <tag> and </tag>; None: the whole answer.
         mode: "replace" sends the rewrite alone, "append" sends `append_template`.
-        append_template: with `{query}` and `{rewrite}`.
+        append_template: with `{query}` and `{rewrite}`, each as often as its words are to count.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -66,8 +66,8 @@ class PromptSettings(BaseModel):
     @field_validator("append_template")
     @classmethod
     def _takes_rewrite(cls, template: str) -> str:
-        if template.count("{rewrite}") != 1:
-            raise ValueError("write {rewrite} exactly once, where the rewrite is to stand")
+        if "{rewrite}" not in template:
+            raise ValueError("write {rewrite} where the rewrite is to stand")
         return template
 
     @field_validator("system")
@@ -125,8 +125,8 @@ class PromptSettings(BaseModel):
         """
         if self.mode == "replace":
             return rewrite
-        before, _, after = self.append_template.partition("{rewrite}")
-        return before.replace("{query}", query) + rewrite + after.replace("{query}", query)
+        parts = self.append_template.split("{rewrite}")
+        return rewrite.join(part.replace("{query}", query) for part in parts)
 
     def _user(self, query: str, word: str) -> str:
         parts = self.template.partition("{query}")

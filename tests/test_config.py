@@ -74,9 +74,9 @@ def fault(file: Path, added: str, *overrides: str) -> str:
             "brackets, such as \"answer\" (given: '<answer>')",
         ),
         (
-            "prompt:\n  append_template: '{rewrite} {query} {rewrite}'\n",
-            "my.yaml:6: `prompt.append_template`: write {rewrite} exactly once, where the rewrite "
-            "is to stand (given: '{rewrite} {query} {rewrite}')",
+            "prompt:\n  append_template: '{query} rewrite'\n",
+            "my.yaml:6: `prompt.append_template`: write {rewrite} where the rewrite is to stand "
+            "(given: '{query} rewrite')",
         ),
         (
             "prompt:\n  system: 'Rewrite {query}'\n",
