@@ -19,8 +19,8 @@ Sources: Kamphuis et al., ECIR 2020; Trotman et al., ADCS 2014.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from functools import lru_cache
+from importlib import import_module
 from itertools import pairwise
 from math import log
 from typing import Any, ClassVar, Literal, TypeAlias

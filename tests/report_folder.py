@@ -94,6 +94,7 @@ def add_matrix(folder: Path) -> None:
     values = [[[0.8, 0.7, 0.9], None], [[0.4, 0.3, 0.5], [0.6, 0.5, 0.7]]]
     names = ["lexical", "semantic"]
     matrix = {"rows": names, "columns": names, "values": values}
+    matrix["diagonal"] = [[name, name] for name in names]
     write_lines([json.dumps(matrix)], folder / "matrix.json")
 
 

@@ -273,6 +273,7 @@ def test_the_files(tmp_path: Path) -> None:
         ["raw", "lexical", "semantic", "mixed"],
         ["lexical", "semantic"],
     )
+    assert read.diagonal == {("lexical", "lexical"), ("semantic", "semantic")}
     assert read.values == [[(0.5, 0.5, 0.5), None]] * 2 + [[None, None]] * 2
     factors = json.loads((tmp_path / "factors.json").read_text())
     (factor,) = factors["factors"]
@@ -348,6 +349,8 @@ def test_the_page_has_the_matrix_the_factors_and_the_curves(tmp_path: Path) -> N
     page = write(tmp_path / "report").read_text(encoding="utf-8")
     plots = {path.stem for path in (tmp_path / "report" / "plots").glob("*.svg")}
     assert {"transfer", "factor-on-lexical", "curve-on-0"} <= plots
+    curve = (tmp_path / "report" / "plots" / "curve-on-0.svg").read_text(encoding="utf-8")
+    assert ">completions<" in curve
     assert "One factor at a time" in page
     systems = [json.loads(line) for line in (tmp_path / "report" / "records.jsonl").open()]
     assert [(row["system"], len(row["hits"])) for row in systems] == [

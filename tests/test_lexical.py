@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from retrievers.base import Hit
-from retrievers.bm25 import ENGINES
+from retrievers.bm25 import ENGINES, RankBm25
 from retrievers.index import IndexDamaged, IndexMismatch
 from retrievers.lexical import LexicalRetriever, LexicalSettings
 from retrievers.terms import EmptyCorpusError
@@ -257,6 +257,16 @@ def test_scores_are_those_of_rank_bm25(engine: str, variant: str) -> None:
     assert len(hits) > 100
     for hit in hits:
         assert hit.score == pytest.approx(scores[int(hit.id[1:])], abs=1e-9)
+
+
+@pytest.mark.parametrize("terms", [0, 1, 1000])
+def test_kept_scores_change_nothing(monkeypatch: pytest.MonkeyPatch, terms: int) -> None:
+    texts = zipf_texts(random.Random(3), size=80, words=20)
+    monkeypatch.setattr(RankBm25, "KEPT_BYTES", terms * 8 * len(texts))
+    retriever = build(texts, engine="rank-bm25")
+    other = build(texts, engine="bm25s")
+    for queries in (["w3 w1 w3", "w1 w2"], ["w2 w9 w1 w3"], ["w3 w1 w3 w3"]):
+        assert retriever.search(queries, 80) == other.search(queries, 80)
 
 
 def test_lucene_score_by_hand(engine: str) -> None:

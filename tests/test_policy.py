@@ -138,6 +138,10 @@ def test_a_failure_falls_back_to_the_raw_query(
     assert [made.failure for made in rewriter.rewrites(queries)] == ["unclosed_think", None]
     assert rewriter.rewrite(queries) == ["seoul budget", "office"]
     assert rewriter.search_texts(queries) == ["seoul budget", "busan office"]
+    rewriter.prompt = PromptSettings(
+        mode="append", append_template="{rewrite} {query} {rewrite}, {query}"
+    )
+    assert rewriter.search_texts(queries) == ["seoul budget", "office busan office, busan"]
 
 
 def test_a_blank_query_is_not_put_to_the_model(

@@ -26,7 +26,7 @@ from rewriter.report.gather import gather
 from rewriter.report.matrix import Matrix
 from rewriter.report.packed import packed
 from rewriter.report.palette import DARK, LIGHT, SHAPES, STEPS, TEXT, contrast, heat
-from rewriter.report.plots import draw
+from rewriter.report.plots import draw, transfer
 from rewriter.report.plots.changes import outline
 from rewriter.report.plots.curves import smooth
 from rewriter.report.plots.drawing import inline
@@ -683,7 +683,18 @@ def test_matrix_with_missing_cells(folder: Path) -> None:
     matrix = Matrix.read(folder / "matrix.json")
     assert matrix is not None
     assert matrix.means == [0.8, 0.4, 0.6]
+    assert matrix.diagonal == {("lexical", "lexical"), ("semantic", "semantic")}
     assert Matrix.read(folder / "none.json") is None
+
+
+def test_the_diagonal_is_framed(folder: Path, tmp_path: Path) -> None:
+    (framed,) = transfer.draw(gather(folder), tmp_path)
+    path = folder / "matrix.json"
+    found = json.loads(path.read_text())
+    del found["diagonal"]
+    path.write_text(json.dumps(found))
+    (plain,) = transfer.draw(gather(folder), tmp_path)
+    assert framed.svg.count("<path") == plain.svg.count("<path") + 2
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

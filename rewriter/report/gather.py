@@ -8,7 +8,7 @@ facts.json          what the result depends on; of a training run.json and confi
 diagnostics.json    figures that say why a rewriter gains or not
 metrics.jsonl       the curves of a training
 evaluations.jsonl   its held-out evaluations
-matrix.json         trained on × evaluated on: {"rows", "columns", "values": [[mean, low, high]]}
+matrix.json         trained on × evaluated on: {"rows", "columns", "values", "diagonal"}
 factors.json        of `rlqr ablate`: each factor of a grid alone, and held-out curves
 """
 

@@ -18,8 +18,9 @@ def note(source: Source) -> str:
     """What the plots show."""
     return (
         "Mean NDCG@3 on the test queries of all runs with a level, whatever their other levels, "
-        "and its 95% interval over runs and queries. Curves: held-out NDCG@3 by step, one line a "
-        "run, by which each training chose its best adapter."
+        "and its 95% interval over runs and queries. Curves: held-out NDCG@3, one line a "
+        "run, by which each training chose its best adapter; by the completions sampled so far, "
+        "those of a warm start among them."
     )
 
 
@@ -57,18 +58,20 @@ def _levels(factor: dict[str, Any], folder: Path) -> Plot:
 
 
 def _curves(factor: dict[str, Any], folder: Path) -> list[Plot]:
-    """One plot a level, all on one scale."""
+    """One plot a level, all on the same two scales."""
     runs: Sequence[dict[str, Any]] = factor["runs"]
     top = max(value for run in runs for value in run["values"])
+    last = max(made for run in runs for made in run["completions"])
     plots = []
     for number, level in enumerate(dict.fromkeys(run["level"] for run in runs)):
         with axes(WIDTH, CURVE) as plot:
             own = [run for run in runs if run["level"] == level]
             for run in own:
-                plot.plot(run["steps"], run["values"], color=LIGHT["series-1"], linewidth=1.4)
+                plot.plot(run["completions"], run["values"], color=LIGHT["series-1"], linewidth=1.4)
+            plot.set_xlim(0, 1.02 * last + 1)
             plot.set_ylim(0, min(1.0, 1.08 * top + 0.01))
             plot.grid(axis="y")
-            plot.set_xlabel("step")
+            plot.set_xlabel("completions")
             name, title = f"curve-{factor['axis']}-{number}", f"{factor['axis']}: {level}"
             plots.append(save(plot, folder, name, title, f"{len(own)} runs"))
     return plots

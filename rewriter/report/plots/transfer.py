@@ -16,7 +16,8 @@ def note(source: Source) -> str:
     """What the plot shows."""
     return (
         "Mean NDCG@3 and its 95% interval. A row is a rewriter by the backend it was trained on, a "
-        "column the backend it was evaluated on; an empty cell was not evaluated."
+        "column the backend it was evaluated on; an empty cell was not evaluated. Framed: "
+        "evaluated on the backend that it was trained for."
     )
 
 
@@ -39,6 +40,10 @@ def _plot(matrix: Matrix, folder: Path) -> Plot:
                 fill, ink = heat((mean - low) / (high - low) if high > low else 0.5)
                 box = Rectangle((x + 0.02, y + 0.02), 0.96, 0.96, color=LIGHT[fill], linewidth=0)
                 plot.add_patch(box)
+                if (matrix.rows[y], matrix.columns[x]) in matrix.diagonal:
+                    frame = Rectangle((x + 0.04, y + 0.06), 0.92, 0.88, fill=False)
+                    frame.set(edgecolor=LIGHT[ink], linewidth=1.4)
+                    plot.add_patch(frame)
                 text = numbers.interval({"low": ends[0], "high": ends[1]})
                 where: dict[str, Any] = {"ha": "center", "va": "center", "color": LIGHT[ink]}
                 plot.text(x + 0.5, y + 0.36, numbers.value(mean), fontsize=9.5, **where)
