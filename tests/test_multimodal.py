@@ -364,7 +364,8 @@ def test_a_failed_page_is_skipped_only_when_asked(
 
 def test_equal_pages_are_in_corpus_order(model: str) -> None:
     texts = ["other words", "the same page", "more of others", "the same page", "the same page"]
-    for chosen in ({}, {"scoring": "pooled"}, {"candidates": 0.9}):
+    two_stages = {"candidates": 0.9}
+    for chosen in ({}, {"scoring": "pooled"}, two_stages, two_stages | {"first_stage": "pooled"}):
         (hits,) = build(texts, model, batch_size=2, **chosen).search(["page"], 5)
         same = [hit for hit in hits if hit.id in ("d1", "d3", "d4")]
         assert ids(same) == ["d1", "d3", "d4"]
@@ -421,7 +422,7 @@ def test_nan_names_the_page_and_the_query(model: str, monkeypatch: pytest.Monkey
 def test_candidates_are_scored_as_all_pages_are(model: str) -> None:
     texts = [f"{number} {word}" for number in range(20) for word in ("budget", "weather of today")]
     exact = build(texts, model)
-    two_stages = build(texts, model, candidates=0.2)
+    two_stages = build(texts, model, candidates=0.2, first_stage="pooled")
     pooled = build(texts, model, scoring="pooled")
     query = "what is the budget"
     scores = {hit.id: hit.score for hit in exact.search([query], 40)[0]}
@@ -433,6 +434,25 @@ def test_candidates_are_scored_as_all_pages_are(model: str) -> None:
     for hit in found:
         assert hit.score == pytest.approx(scores[hit.id], abs=1e-5)
     assert len(two_stages.search([query], 30)[0]) == 30  # as many candidates as hits are wanted
+
+
+def test_centroids_lead_to_the_pages_worth_scoring(model: str, tmp_path: Path) -> None:
+    texts = [f"{number} {word}" for number in range(20) for word in ("budget", "weather of today")]
+    query = "what is the budget"
+    (exact,) = build(texts, model).search([query], 40)
+    scores = {hit.id: hit.score for hit in exact}
+    chosen = {"candidates": 0.3, "centroids": {"count": 64, "probes": 8}}
+    first, again = (build(texts, model, index_dir=tmp_path / "index", **chosen) for _ in range(2))
+    (found,) = first.search([query], 5)
+    assert again.search([query], 5) == [found]
+    for hit in found:
+        assert hit.score == pytest.approx(scores[hit.id], abs=1e-5)
+    assert len({*ids(found)} & {*ids(exact)[:5]}) >= 4
+    assert first.fingerprint != build(texts, model, candidates=0.3).fingerprint
+    with pytest.raises(IndexMismatch, match=r"centroids\.count: there 64, asked for 32"):
+        build(texts, model, index_dir=tmp_path / "index", candidates=0.3, centroids={"count": 32})
+    # More probes need no other groups.
+    build(texts, model, index_dir=tmp_path / "index", **chosen | {"centroids": {"count": 64}})
 
 
 def test_half_precision_on_the_disk(model: str) -> None:

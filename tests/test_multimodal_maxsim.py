@@ -1,10 +1,13 @@
 """Late interaction: by hand, against colpali-engine's scorer, and each page as if it were alone."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from retrievers.multimodal import maxsim
+from retrievers.multimodal.centroids import Centroids, CentroidSettings, build, default_count
 from retrievers.multimodal.maxsim import MaxSim
 from retrievers.multimodal.pooled import candidates, pooled_pages, pooled_scores
 from retrievers.semantic.stored import DType, Rows, as_float32, as_stored
@@ -143,6 +146,62 @@ def test_pooled_pages_are_read_a_few_at_a_time() -> None:
     for page, own in zip(pages, found, strict=True):
         mean = as_float32(as_stored(page, "bfloat16"), "bfloat16").mean(axis=0)
         assert own == pytest.approx(mean / np.linalg.norm(mean), abs=1e-5)
+
+
+# The stage of centroids
+
+
+def test_scores_of_centroids_by_hand() -> None:
+    # (1, 0) leads to pages 0 and 2, (0, 1) to page 2, (-1, 0) to page 1.
+    directions = vectors((1, 0), (0, 1), (-1, 0))
+    pages = np.array([0, 2, 2, 1], dtype=np.int32)
+    made = Centroids(directions, np.array([0, 2, 3, 4]), pages, 4)
+    query = vectors((0.8, 0.6), (0.0, 1.0))
+    # One probe: .8 by (1, 0), and 1 by (0, 1).
+    assert made.scores([query], 1) == pytest.approx(vectors((0.8, 0, 1.8, 0)))
+    # Two: page 2 keeps the larger of .8 and .6; (1, 0) and (0, 1) are 0 apart.
+    assert made.scores([query], 2)[0, [0, 2]] == pytest.approx([0.8, 1.8])
+    # More probes than centroids: products below 0 count as nothing.
+    assert made.scores([query], 9) == pytest.approx(vectors((0.8, 0, 1.8, 0)))
+    assert made.scores([], 1).shape == (0, 4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_each_vector_is_with_its_nearest_centroid(dtype: DType) -> None:
+    rng = np.random.default_rng(6)
+    pages = [unit(rng, int(size)) for size in rng.integers(1, 9, 700)]
+    stored, offsets = as_stored(np.concatenate(pages), dtype), offsets_of(pages)
+    made = build(Rows(stored, dtype, 1.01), offsets, CentroidSettings(count=32))
+    assert np.linalg.norm(made.directions, axis=1) == pytest.approx(np.ones(32), abs=1e-5)
+    expected: list[set[int]] = [set() for _ in range(32)]
+    nearest = (as_float32(stored, dtype) @ made.directions.T).argmax(axis=1)
+    for page, (low, high) in enumerate(pairwise(offsets)):
+        for centroid in nearest[low:high]:
+            expected[centroid].add(page)
+    held = [made.pages[low:high].tolist() for low, high in pairwise(made.starts)]
+    assert held == [sorted(some) for some in expected]
+
+
+def test_centroids_find_the_groups_there_are() -> None:
+    rng = np.random.default_rng(8)
+    kinds = unit(rng, 12)
+    page = [kinds[[number % 12]] + 0.02 * unit(rng, 1) for number in range(240)]
+    stored = np.concatenate(page).astype(np.float32)
+    made = build(Rows(stored, "float32", 1.1), np.arange(241), CentroidSettings(count=48))
+    found = made.scores([kinds[[3]]], 48)[0]
+    assert set(np.argsort(-found)[:20] % 12) == {3}
+
+
+def test_no_more_centroids_than_vectors() -> None:
+    stored = vectors((1, 0), (0, 1), (0, 1))
+    made = build(Rows(stored, "float32", 1.0), np.array([0, 1, 3]), CentroidSettings(count=9))
+    assert len(made.directions) == 3
+    assert made.scores([vectors((0, 1))], 3)[0].tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize(("vectors_", "count"), [(1, 8), (4, 16), (700_000, 4096), (10**7, 16384)])
+def test_number_of_centroids(vectors_: int, count: int) -> None:
+    assert default_count(vectors_) == count
 
 
 def test_candidates_are_a_share_of_the_pages() -> None:

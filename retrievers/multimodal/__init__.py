@@ -5,6 +5,7 @@
 - `families`, `loading`, `encoder`: the model of colpali-engine;
 - `vectors`, `stored`: pages → vectors on disk, built in shards that survive a kill;
 - `maxsim`: late interaction;
+- `centroids`: a first stage, which looks up the pages worth scoring;
 - `pooled`: one vector a page, alone or as a first stage.
 """
 

@@ -2,7 +2,7 @@
 
 import logging
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from retrievers.base import Documents, Hit, PermanentSearchError, Retriever, top_k
 from retrievers.chunks import by_document
 from retrievers.index import fingerprint, open_or_build
+from retrievers.multimodal.centroids import centroids
 from retrievers.multimodal.encoder import PageEncoder
 from retrievers.multimodal.maxsim import MaxSim
 from retrievers.multimodal.pooled import candidates, pooled_scores
@@ -84,13 +85,13 @@ class MultimodalRetriever(Retriever):
             "dtype": self.settings.dtype,
             **self._encoder.identity(),
         }
-        chosen = self.settings.model_dump(include={"unit", "scoring", "candidates"})
-        self.fingerprint = fingerprint({**parts, **chosen})
+        self.fingerprint = fingerprint({**parts, **self._chosen()})
         builder = PageVectorBuilder(collection, source, self._encoder, self.settings.dtype)
         self._vectors = self._opened(builder, parts, index_dir)
         self._describe()
         rows = Rows(self._vectors.values, self.settings.dtype, self._vectors.about["longest"])
         self._maxsim = MaxSim(rows, self._vectors.offsets, self.settings.block_vectors)
+        self._first_stage = self._candidate_scores(rows, parts, index_dir)
 
     def _search(self, queries: list[str], k: int) -> list[list[Hit]]:
         found: list[list[Hit]] = []
@@ -116,7 +117,7 @@ class MultimodalRetriever(Retriever):
         if self.settings.candidates is None:
             # Equal pages have one score; alone, their place in a block would change its last digit.
             return self._maxsim.scores(queries)[:, same]
-        first = pooled_scores(queries, self._vectors.pooled)[:, same]
+        first = self._first_stage(queries)[:, same]
         wanted = candidates(first, self.settings.candidates, k, self._groups())
         scored = np.zeros_like(wanted)
         row, page = np.nonzero(wanted)
@@ -154,6 +155,25 @@ class MultimodalRetriever(Retriever):
         shutil.rmtree(shards, ignore_errors=True)
         arrays = {name: index.array(name) for name in ("values", *PageVectors.DERIVED)}
         return PageVectors(**arrays, about=index.about)
+
+    def _chosen(self) -> dict[str, Any]:
+        """The settings that decide what is found, with the same vectors."""
+        chosen = {"unit", "scoring", "candidates"}
+        if self.settings.candidates is not None:
+            chosen.add("first_stage")
+            if self.settings.first_stage == "centroids":
+                chosen.add("centroids")
+        return self.settings.model_dump(mode="json", include=chosen)
+
+    def _candidate_scores(
+        self, rows: Rows, parts: dict[str, Any], index_dir: Path | None
+    ) -> Callable[[Sequence[NDArray[np.float32]]], NDArray[np.float32]]:
+        """Scores of the first stage; the centroids are built where they are wanted and missing."""
+        if self.settings.candidates is None or self.settings.first_stage == "pooled":
+            return partial(pooled_scores, pages=self._vectors.pooled)
+        settings = self.settings.centroids
+        found = centroids(rows, self._vectors.offsets, settings, parts, index_dir)
+        return partial(found.scores, probes=settings.probes)
 
     def _describe(self) -> None:
         about = self._vectors.about

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from retrievers.multimodal.centroids import CentroidSettings
 from retrievers.pages.page import PageSettings
 from retrievers.semantic.stored import DType
 
@@ -27,8 +28,11 @@ class MultimodalSettings(BaseModel):
         scoring: "maxsim" is late interaction: the sum, over the query's vectors, of the largest
             product with a vector of the page. "pooled" compares one mean vector of the query with
             one of the page.
-        candidates: share of the pages, those with the best pooled score, to which late interaction
-            is confined; None: all pages.
+        candidates: share of the pages, those with the best score of the first stage, to which late
+            interaction is confined; None: all pages, exactly.
+        first_stage: "centroids" looks up the pages that hold vectors like those of the query (see
+            `retrievers.multimodal.centroids`); "pooled" compares the mean vectors.
+        centroids: parameters of the former.
         dtype: of the vectors in the index; scores are float32 in any case.
         block_vectors: vectors of pages scored at once at most, whatever the number of pages.
     """
@@ -46,6 +50,8 @@ class MultimodalSettings(BaseModel):
     unit: Literal["document", "page"] = "document"
     scoring: Literal["maxsim", "pooled"] = "maxsim"
     candidates: float | None = Field(default=None, gt=0, lt=1)
+    first_stage: Literal["centroids", "pooled"] = "centroids"
+    centroids: CentroidSettings = CentroidSettings()
     dtype: DType = "float16"
     block_vectors: int = Field(default=4096, ge=64)
 

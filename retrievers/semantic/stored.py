@@ -75,6 +75,12 @@ class Rows:
             return values
         return out[: len(values)].copy_(values)
 
+    def chosen(self, positions: NDArray[np.intp]) -> "Tensor":
+        """(n, D) float32 rows at these positions."""
+        import torch
+
+        return self._values[torch.from_numpy(positions)].to(torch.float32)
+
     def take(self, positions: NDArray[np.intp]) -> NDArray[np.float64]:
         """(n, D) rows at these positions."""
         import torch

@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from retrievers.multimodal.centroids import CentroidSettings, build
 from retrievers.multimodal.maxsim import MaxSim
-from retrievers.multimodal.pooled import candidates, pooled_pages, pooled_scores
+from retrievers.multimodal.pooled import candidates
 from retrievers.semantic.stored import Rows, as_stored
 from tests.benchmarks.figures import Figure, show
 
@@ -40,6 +41,7 @@ QUERY_VECTORS = 20
 PAGE_VECTORS = 256
 UNEVEN = (64, 768)
 BLOCK = 4096
+CENTROIDS = CentroidSettings(count=4096, rounds=1)  # random vectors have no groups to find
 SHARES = (0.02, 0.05, 0.1)  # the first is judged
 ROUNDS = 5
 WRITTEN = 2**16  # vectors drawn at once
@@ -109,11 +111,14 @@ def _two_stages(folder: Path, pages: int) -> Iterator[tuple[str, Figure]]:
     offsets = np.arange(pages + 1) * PAGE_VECTORS
     _write(folder, offsets, keep=False)
     asked, ours = _queries(), _scorer(folder, offsets)
-    pooled = pooled_pages(np.load(folder / "pages.npy", mmap_mode="r"), offsets, "float16")
+    rows = Rows(np.load(folder / "pages.npy", mmap_mode="r"), "float16", 1.01)
+    started = time.process_time()
+    groups = build(rows, offsets, CENTROIDS)
+    print(f"{CENTROIDS.count} centroids: built in {time.process_time() - started:.0f} s")
     owners = np.arange(pages, dtype=np.int32)
 
     def staged(share: float) -> NDArray[np.float32]:
-        wanted = candidates(pooled_scores(asked, pooled), share, 10, owners)
+        wanted = candidates(groups.scores(asked, CENTROIDS.probes), share, 10, owners)
         return ours.chosen(asked, wanted)
 
     sides = [partial(staged, share) for share in SHARES]
