@@ -138,7 +138,7 @@ class RankBm25(Engine):
     `KEPT_BYTES`, and added up in the order in which rank-bm25 would.
     """
 
-    KEPT_BYTES: ClassVar = 64 * 2**20
+    KEPT_BYTES: ClassVar = 16 * 2**20
 
     def __init__(self, arrays: Arrays, formula: Formula) -> None:
         self.formula = formula
