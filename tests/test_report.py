@@ -26,7 +26,7 @@ from rewriter.report.gather import gather
 from rewriter.report.matrix import Matrix
 from rewriter.report.packed import packed
 from rewriter.report.palette import DARK, LIGHT, SHAPES, STEPS, TEXT, contrast, heat
-from rewriter.report.plots import draw, transfer
+from rewriter.report.plots import Plot, draw, transfer
 from rewriter.report.plots.changes import outline
 from rewriter.report.plots.curves import smooth
 from rewriter.report.plots.drawing import inline
@@ -687,13 +687,28 @@ def test_matrix_with_missing_cells(folder: Path) -> None:
     assert Matrix.read(folder / "none.json") is None
 
 
-def test_the_diagonal_is_framed(folder: Path, tmp_path: Path) -> None:
-    (framed,) = transfer.draw(gather(folder), tmp_path)
+def heat_map(folder: Path, **changed: Any) -> Plot:
+    """The heat map of the folder's matrix with some keys changed; None leaves a key out."""
     path = folder / "matrix.json"
-    found = json.loads(path.read_text())
-    del found["diagonal"]
-    path.write_text(json.dumps(found))
-    (plain,) = transfer.draw(gather(folder), tmp_path)
+    found = json.loads(path.read_text()) | changed
+    path.write_text(json.dumps({key: value for key, value in found.items() if value is not None}))
+    (plot,) = transfer.draw(gather(folder), folder)
+    return plot
+
+
+def test_a_cell_says_which_runs_it_lacks(tmp_path: Path) -> None:
+    add_matrix(fill(tmp_path))
+    runs = [[[1, 2], [0, 2]], [[2, 2], [1, 1]]]
+    plot = heat_map(tmp_path, runs=runs, row_axis="lora_rank")
+    assert plot.svg.count("1 of 2 runs") == plot.svg.count(">missing<") == 1
+    assert plot.title == "Lora rank (rows), evaluated on (columns)"
+    with pytest.raises(ReportError, match="do not have one row of cells a name"):
+        heat_map(tmp_path, runs=runs[:1])
+
+
+def test_the_diagonal_is_framed(tmp_path: Path) -> None:
+    add_matrix(fill(tmp_path))
+    framed, plain = heat_map(tmp_path), heat_map(tmp_path, diagonal=None)
     assert framed.svg.count("<path") == plain.svg.count("<path") + 2
 
 

@@ -1,4 +1,4 @@
-"""Trained on × evaluated on: how a rewriter does on a backend that it was not trained for."""
+"""Two axes as a table of means: trained on × evaluated on, or any other two of a grid."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +14,19 @@ Cell = tuple[float, float, float] | None
 class Matrix:
     """A table of means.
 
-    rows: trained on; columns: evaluated on; values: (rows, columns) mean, low, high or None.
+    rows, columns: names, the levels of row_axis and column_axis.
+    values: (rows, columns) mean, low, high or None.
     diagonal: (row, column) of the cells that were evaluated on what they were trained for.
+    runs: (rows, columns) how many runs are in a cell, and how many are wanted; empty if unknown.
     """
 
     rows: list[str]
     columns: list[str]
     values: list[list[Cell]]
     diagonal: frozenset[tuple[str, str]] = frozenset()
+    row_axis: str = "trained on"
+    column_axis: str = "evaluated on"
+    runs: tuple[tuple[tuple[int, int], ...], ...] = ()
 
     @classmethod
     def read(cls, path: Path) -> "Matrix | None":
@@ -34,11 +39,23 @@ class Matrix:
             values = [[_cell(cell) for cell in row] for row in found["values"]]
             pairs = found.get("diagonal", ())
             diagonal = frozenset((str(row), str(column)) for row, column in pairs)
+            counts = found.get("runs", ())
+            runs = tuple(tuple((int(over), int(all_)) for over, all_ in row) for row in counts)
+            axes = (str(found.get(key, name)) for key, name in _AXES.items())
+            row_axis, column_axis = (axis.replace("_", " ") for axis in axes)
         except (KeyError, TypeError, ValueError) as error:
             raise ReportError(f"{path}: {error}; {_WANTED}") from error
-        if not rows or [len(row) for row in values] != [len(columns)] * len(rows):
+        shape = [len(columns)] * len(rows)
+        if not rows or any([*map(len, table)] != shape for table in (values, runs or values)):
             raise ReportError(f"{path}: values do not have one row of cells a name; {_WANTED}")
-        return cls(rows, columns, values, diagonal)
+        return cls(rows, columns, values, diagonal, row_axis, column_axis, runs)
+
+    def part(self, row: int, column: int) -> str:
+        """What a cell lacks: "1 of 2 runs", "missing", or nothing."""
+        over, wanted = self.runs[row][column] if self.runs else (0, 0)
+        if self.values[row][column] is None:
+            return "missing" if wanted else ""
+        return f"{over} of {wanted} runs" if over < wanted else ""
 
     @property
     def means(self) -> list[float]:
@@ -46,9 +63,11 @@ class Matrix:
         return [cell[0] for row in self.values for cell in row if cell is not None]
 
 
+_AXES = {"row_axis": "trained on", "column_axis": "evaluated on"}  # key, where it is not given
 _WANTED = (
     'wanted is {"rows": [names], "columns": [names], "values": [[[mean, low, high] or null]], '
-    'and, where cells are to be framed, "diagonal": [[row, column]]}'
+    'and, if wished, "diagonal": [[row, column]], "runs": [[[over, wanted]]], "row_axis" and '
+    '"column_axis": names}'
 )
 
 

@@ -17,7 +17,7 @@ SECTIONS = {
     "means": ("NDCG@3", means),
     "changes": ("Change by query", changes),
     "curves": ("Training", curves),
-    "transfer": ("Trained on × evaluated on", transfer),
+    "transfer": ("Two factors at a time", transfer),
     "factors": ("One factor at a time", factors),
 }
 

@@ -1,4 +1,4 @@
-"""A heat map: rewriters by what they were trained on, and where they were evaluated."""
+"""A heat map of two axes, such as what was trained on and where it was evaluated."""
 
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,8 @@ CELL, LABELS, ROW, AROUND = 0.95, 1.4, 0.52, 0.55  # inches
 def note(source: Source) -> str:
     """What the plot shows."""
     return (
-        "Mean NDCG@3 and its 95% interval. A row is a rewriter by the backend it was trained on, a "
-        "column the backend it was evaluated on; an empty cell was not evaluated. Framed: "
-        "evaluated on the backend that it was trained for."
+        "Mean NDCG@3 and its 95% interval over runs and queries. An empty cell was not evaluated. "
+        "Framed: evaluated on the backend that it was trained for."
     )
 
 
@@ -34,7 +33,10 @@ def _plot(matrix: Matrix, folder: Path) -> Plot:
     with axes(LABELS + CELL * columns, AROUND + ROW * rows) as plot:
         for y, row in enumerate(matrix.values):
             for x, cell in enumerate(row):
+                where: dict[str, Any] = {"ha": "center", "va": "center"}
+                part = matrix.part(y, x)
                 if cell is None:
+                    plot.text(x + 0.5, y + 0.5, part, fontsize=7, color=LIGHT["muted"], **where)
                     continue
                 mean, *ends = cell
                 fill, ink = heat((mean - low) / (high - low) if high > low else 0.5)
@@ -45,9 +47,11 @@ def _plot(matrix: Matrix, folder: Path) -> Plot:
                     frame.set(edgecolor=LIGHT[ink], linewidth=1.4)
                     plot.add_patch(frame)
                 text = numbers.interval({"low": ends[0], "high": ends[1]})
-                where: dict[str, Any] = {"ha": "center", "va": "center", "color": LIGHT[ink]}
-                plot.text(x + 0.5, y + 0.36, numbers.value(mean), fontsize=9.5, **where)
-                plot.text(x + 0.5, y + 0.68, text, fontsize=7, **where)
+                where["color"] = LIGHT[ink]
+                up = 0.12 if part else 0.0
+                plot.text(x + 0.5, y + 0.36 - up, numbers.value(mean), fontsize=9.5, **where)
+                plot.text(x + 0.5, y + 0.68 - up, text, fontsize=7, **where)
+                plot.text(x + 0.5, y + 0.82, part, fontsize=7, **where)
         plot.set_xlim(0, columns)
         plot.set_ylim(rows, 0)
         plot.set_xticks([x + 0.5 for x in range(columns)], [short(n, 14) for n in matrix.columns])
@@ -55,4 +59,5 @@ def _plot(matrix: Matrix, folder: Path) -> Plot:
         plot.tick_params(length=0, labelcolor=LIGHT["ink"], top=True, bottom=False)
         plot.tick_params(labeltop=True, labelbottom=False)
         plot.spines[:].set_visible(False)
-        return save(plot, folder, "transfer", "Trained on (rows), evaluated on (columns)")
+        title = f"{matrix.row_axis} (rows), {matrix.column_axis} (columns)"
+        return save(plot, folder, "transfer", title[:1].upper() + title[1:])
