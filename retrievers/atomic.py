@@ -1,4 +1,4 @@
-"""A directory that is there complete or not at all."""
+"""A directory that is there complete or not at all, and a file that is the old one or the new."""
 
 import os
 import shutil
@@ -17,9 +17,12 @@ def write_once(directory: Path, fill: Callable[[Path], None]) -> None:
     for the first; where the file system knows no locks all of them write, and one wins.
 
     Raises:
+        NotADirectoryError: a file is in its place; said before anything is made.
         Whatever `fill` raises; nothing is left behind then.
     """
     directory = Path(directory).absolute()
+    if directory.exists() and not directory.is_dir():
+        raise NotADirectoryError(f"{directory} is a file; remove it, or name another folder")
     if _filled(directory):
         return
     directory.parent.mkdir(parents=True, exist_ok=True)
@@ -28,6 +31,28 @@ def write_once(directory: Path, fill: Callable[[Path], None]) -> None:
             _remove_leftovers(directory)
         if not _filled(directory):
             _write(directory, fill)
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file, or put it in the place of another: a reader finds one of them, and all of it.
+
+    The content goes into a hidden file beside it, which is flushed to the disk and renamed; nothing
+    is left behind where that fails. A link keeps pointing to what it points to, and a device or
+    pipe is written to as it is.
+    """
+    path = Path(path).resolve()
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.parent / f"{_leftover_prefix(path)}{uuid4().hex}"
+    try:
+        unfinished.write_bytes(content)
+        _flush(unfinished)
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    _flush(path.parent)
 
 
 def _write(directory: Path, fill: Callable[[Path], None]) -> None:
@@ -39,20 +64,21 @@ def _write(directory: Path, fill: Callable[[Path], None]) -> None:
         for path in [*unfinished.rglob("*"), unfinished]:
             _flush(path)
         _move(unfinished, directory)
+    except OSError:
+        # Without a lock another process may have been faster, and have removed what both were
+        # making it of: its content stays.
+        if not _filled(directory):
+            raise
+        return
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+    _flush(directory.parent)
 
 
 def _move(unfinished: Path, directory: Path) -> None:
     if sys.platform == "win32" and directory.is_dir() and not _filled(directory):
         directory.rmdir()  # a rename does not replace an empty directory there
-    try:
-        os.rename(unfinished, directory)
-    except OSError:
-        if not _filled(directory):
-            raise
-        return  # without a lock another process may have been faster: its content stays
-    _flush(directory.parent)
+    os.rename(unfinished, directory)
 
 
 def _flush(path: Path) -> None:

@@ -88,6 +88,10 @@ class HybridSettings(BaseModel):
     def _has_keywords(self) -> "HybridSettings":
         if self.gate and "lexical" not in self.backends:
             raise ValueError("gate: true leaves out the lexical ranking, and `backends` has none")
+        for name in ("gate_hits", "gate_share"):
+            given, usual = getattr(self, name), type(self).model_fields[name].default
+            if given != usual and not self.gate:
+                raise ValueError(f"{name} is {given}, and the gate is off: give gate: true too")
         return self
 
     @property

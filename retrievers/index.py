@@ -67,6 +67,11 @@ class Index:
         mapped = np.load(self.path / f"{name}.npy", mmap_mode="r", allow_pickle=False)
         return np.asarray(mapped)  # a plain view of the same pages: slicing a memmap is slower
 
+    def read(self, name: str) -> NDArray[Any]:
+        """The array written under `name`, in memory; a mapped one keeps its file open."""
+        found: NDArray[Any] = np.load(self.path / f"{name}.npy", allow_pickle=False)
+        return found
+
     def json(self, name: str) -> Any:
         """The JSON value written under `name`."""
         return json.loads((self.path / f"{name}.json").read_text(encoding="utf-8"))
@@ -176,7 +181,8 @@ def _refuse_other(directory: Path, manifest: Mapping[str, Any], wanted: Mapping[
         raise IndexMismatch(
             f"the index in {directory} was built from something else:\n"
             + "\n".join(differ)
-            + f"\nDelete the directory to have it rebuilt{REBUILD}, or name another one."
+            + f"\nDelete the directory to have it rebuilt{_by_command(directory)}, or name another "
+            "one."
         )
 
 
@@ -189,11 +195,16 @@ def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def _damaged(directory: Path, what: str) -> IndexDamaged:
-    rebuild = REBUILD if (directory / MANIFEST).is_file() else ""
     return IndexDamaged(
         f"the index in {directory} cannot be read: {what}. If it is an index, delete the directory "
-        f"to have it rebuilt{rebuild}; otherwise name another one."
+        f"to have it rebuilt{_by_command(directory)}; otherwise name another one."
     )
+
+
+def _by_command(directory: Path) -> str:
+    """Names the command that rebuilds an index; not of one inside another, which it removes too."""
+    inner = (directory.parent / MANIFEST).is_file()
+    return REBUILD if (directory / MANIFEST).is_file() and not inner else ""
 
 
 def _write_manifest(writer: IndexWriter, kind: str, parts: Mapping[str, Any]) -> None:

@@ -31,8 +31,12 @@ class IndexFacts:
 
 
 def indexes(folder: Path) -> list[Path]:
-    """The folder itself and those inside it that hold a manifest; none where nothing was built."""
-    return sorted(path.parent for path in folder.rglob(MANIFEST)) if folder.is_dir() else []
+    """The folder itself and those inside it that hold a manifest; none where nothing was built.
+
+    Hidden ones are what a killed build left behind, or another process is building.
+    """
+    places = (path.parent for path in folder.rglob(MANIFEST)) if folder.is_dir() else ()
+    return sorted(place for place in places if not _hidden(place.relative_to(folder)))
 
 
 def facts(folder: Path) -> IndexFacts:
@@ -72,6 +76,10 @@ def remove(folder: Path) -> None:
             "yourself, or give another folder with --index_dir"
         )
     shutil.rmtree(folder)
+
+
+def _hidden(place: Path) -> bool:
+    return any(part.startswith(".") for part in place.parts)
 
 
 def _counts(values: dict[str, object]) -> Iterator[tuple[str, int]]:

@@ -167,6 +167,13 @@ def test_the_gate_looks_at_the_first_hits_only(hits: int, found: list[str]) -> N
     assert ids(hybrid(parts, gate=True, gate_hits=hits).search(["q"], 9)) == [found]
 
 
+@pytest.mark.parametrize(("name", "value"), [("gate_hits", 5), ("gate_share", 0.7)])
+def test_settings_of_a_gate_that_is_off(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"{name} is {value}, and the gate is off"):
+        HybridSettings.model_validate({name: value})
+    assert getattr(HybridSettings.model_validate({name: value, "gate": True}), name) == value
+
+
 def test_the_gate_needs_a_lexical_part_that_tells_coverage() -> None:
     with pytest.raises(ValidationError, match="`backends` has none"):
         HybridSettings(backends=["semantic", "multimodal"], gate=True)  # type: ignore[arg-type]

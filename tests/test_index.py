@@ -19,6 +19,7 @@ from retrievers.index import (
     open_index,
     open_or_build,
 )
+from retrievers.index_files import facts, indexes, verify
 
 PARTS: dict[str, Any] = {"documents": "abc", "k1": 1.5, "analysis": {"stemmer": None, "cjk": "b"}}
 
@@ -221,6 +222,26 @@ def test_where_no_locks_exist_the_slower_one_takes_the_faster_ones(
     index = open_or_build(tmp_path / "index", "lexical", PARTS, overtaken)
     assert index.json("words") == ["예산", "\ud800"]
     assert not list(tmp_path.glob(".index.unfinished-*"))
+
+
+def test_what_a_killed_build_left_inside_is_no_index(tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    open_or_build(folder, "lexical", PARTS, write)
+    open_or_build(folder / "graph", "graph", PARTS, write)
+    left = folder / ".graph.unfinished-0"
+    left.mkdir()
+    (left / "manifest.json").write_text('{"format')
+    assert indexes(folder) == [folder, folder / "graph"]
+    verify(folder)
+    assert facts(folder).counts == {"blank": 2}
+
+
+def test_an_array_that_is_read_keeps_no_file_open(tmp_path: Path) -> None:
+    numbers = open_or_build(tmp_path / "index", "lexical", PARTS, write).read("numbers")
+    assert numbers.tolist() == list(range(1000))
+    while isinstance(numbers, np.ndarray):
+        assert not isinstance(numbers, np.memmap)
+        numbers = numbers.base
 
 
 def test_objects_are_never_written_nor_read(tmp_path: Path) -> None:

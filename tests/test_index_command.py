@@ -183,6 +183,32 @@ def test_hybrid_builds_what_it_is_made_of(config: Path, capsys: pytest.CaptureFi
     }
 
 
+def test_an_index_inside_another_is_shown_checked_and_rebuilt(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = {"candidates": 0.5, "device": "cpu", "centroids": {"count": 4}}
+    without = write(config.parent, {"multimodal": {"device": "cpu"}}, "multimodal").rename(
+        config.parent / "without.yaml"
+    )
+    path = write(config.parent, {"multimodal": chosen}, "multimodal")
+    folder = config.parent / "indexes" / "multimodal"
+    assert index(without, capsys)["multimodal"][0] == "built"
+    assert not (folder / "centroids").exists()
+    made = (folder / "manifest.json").stat().st_mtime_ns
+    state, rest = index(path, capsys)["multimodal"]
+    assert state == "built"
+    assert ", 4 centroids)" in rest
+    assert (folder / "manifest.json").stat().st_mtime_ns == made  # the vectors were there
+    assert index(path, capsys)["multimodal"][0] == "opened"
+    damaged = folder / "centroids" / "pages.npy"
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    err = failed_after(["index", "--config", str(path)], capsys)
+    assert f"the index in {folder / 'centroids'} cannot be read: pages.npy was changed" in err
+    assert "--rebuild" not in err  # which would remove the vectors too
+    assert index(path, capsys, "--rebuild")["multimodal"][0] == "built"
+    assert (folder / "manifest.json").stat().st_mtime_ns > made
+
+
 class PageSettings(BaseModel):
     pages: int = 7
 

@@ -27,6 +27,7 @@ from retrievers.pages import PageSettings, PageStyle, render_pages
 from retrievers.semantic.vectors import VectorError
 from retrievers.terms import EmptyCorpusError
 from rewriter.config import load
+from tests.open_files import few_open_files
 from tests.tiny_pages import FAMILIES, save_page_model
 
 TEXTS = (
@@ -449,8 +450,11 @@ def test_centroids_lead_to_the_pages_worth_scoring(model: str, tmp_path: Path) -
         assert hit.score == pytest.approx(scores[hit.id], abs=1e-5)
     assert len({*ids(found)} & {*ids(exact)[:5]}) >= 4
     assert first.fingerprint != build(texts, model, candidates=0.3).fingerprint
-    with pytest.raises(IndexMismatch, match=r"centroids\.count: there 64, asked for 32"):
+    with pytest.raises(IndexMismatch, match=r"centroids\.count: there 64, asked for 32") as error:
         build(texts, model, index_dir=tmp_path / "index", candidates=0.3, centroids={"count": 32})
+    # It would remove the vectors of the pages too.
+    assert "index/centroids" in str(error.value)
+    assert "--rebuild" not in str(error.value)
     # More probes need no other groups.
     build(texts, model, index_dir=tmp_path / "index", **chosen | {"centroids": {"count": 64}})
 
@@ -568,6 +572,17 @@ def test_a_killed_build_goes_on_where_it_was(
     assert retriever.search(queries, 11) == build(texts, model, batch_size=1).search(queries, 11)
 
 
+def test_a_build_needs_few_open_files(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [f"page number {number}" for number in range(12)]
+    expected = build(texts, model).search(["number 7"], 12)
+    monkeypatch.setattr(vectors, "SHARD", 1)
+    with few_open_files(16):
+        made = build(texts, model, tmp_path / "multimodal")
+    assert ids(made.search(["number 7"], 12)[0]) == ids(expected[0])
+
+
 def test_a_damaged_index_is_refused(model: str, tmp_path: Path) -> None:
     build(TEXTS, model, tmp_path / "multimodal")
     values = tmp_path / "multimodal" / "values.npy"
@@ -583,6 +598,12 @@ def test_a_damaged_index_is_refused(model: str, tmp_path: Path) -> None:
     ("given", "says"),
     [
         ({"scoring": "pooled", "candidates": 0.1}, "candidates confine late interaction"),
+        ({"first_stage": "pooled"}, "give candidates too"),
+        ({"centroids": {"probes": 3}}, "centroids have an effect with candidates"),
+        (
+            {"candidates": 0.1, "first_stage": "pooled", "centroids": {"count": 3}},
+            "first_stage 'centroids' only",
+        ),
         ({"candidates": 0}, "greater than 0"),
         ({"candidates": 1}, "less than 1"),
         ({"unit": "chunk"}, "'document' or 'page'"),

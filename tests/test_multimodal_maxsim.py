@@ -1,16 +1,21 @@
 """Late interaction: by hand, against colpali-engine's scorer, and each page as if it were alone."""
 
+import tracemalloc
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from retrievers.multimodal import maxsim
+from retrievers.multimodal import centroids, maxsim
 from retrievers.multimodal.centroids import Centroids, CentroidSettings, build, default_count
 from retrievers.multimodal.maxsim import MaxSim
 from retrievers.multimodal.pooled import candidates, pooled_pages, pooled_scores
 from retrievers.semantic.stored import DType, Rows, as_float32, as_stored
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Pages = list[NDArray[np.float32]]
 
@@ -195,8 +200,63 @@ def test_centroids_find_the_groups_there_are() -> None:
 def test_no_more_centroids_than_vectors() -> None:
     stored = vectors((1, 0), (0, 1), (0, 1))
     made = build(Rows(stored, "float32", 1.0), np.array([0, 1, 3]), CentroidSettings(count=9))
-    assert len(made.directions) == 3
+    assert sorted(made.directions.tolist()) == [[0, 1], [1, 0]]  # one for both (0, 1)
     assert made.scores([vectors((0, 1))], 3)[0].tolist() == [0.0, 1.0]
+
+
+def test_every_centroid_leads_somewhere() -> None:
+    """Vectors that all pages have are drawn several times; one group alone gets them."""
+    rng = np.random.default_rng(1)
+    common = unit(rng, 5)
+    pages = [np.concatenate([common, unit(rng, 10)]) for _ in range(50)]
+    rows = Rows(np.concatenate(pages), "float32", 1.01)
+    made = build(rows, offsets_of(pages), CentroidSettings(count=64))
+    assert len(made.directions) < 64
+    assert len(made.starts) == len(made.directions) + 1
+    assert (np.diff(made.starts) > 0).all()
+    for vector in common:
+        assert made.scores([vector[None]], 1)[0] == pytest.approx(np.ones(50), abs=0.05)
+
+
+def test_a_long_query_takes_no_more_memory_for_its_pages() -> None:
+    rng = np.random.default_rng(2)
+    made = Centroids(unit(rng, 2), np.array([0, 1, 2]), np.array([3, 5], dtype=np.int32), 100_000)
+    query = unit(rng, 400)
+    tracemalloc.start()
+    try:
+        (found,) = made.scores([query], 1)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 10 * found.nbytes  # each vector with pages of its own would be 400 times
+    best = np.maximum(query @ made.directions.T, 0)
+    first = query @ made.directions.T @ np.array([1, -1]) > 0
+    assert found[[3, 5]] == pytest.approx([best[first, 0].sum(), best[~first, 1].sum()], rel=1e-5)
+    assert np.flatnonzero(found).tolist() == [3, 5]
+
+
+def test_few_products_are_held_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    pages = [unit(rng, int(size)) for size in rng.integers(1, 9, 300)]
+    rows, offsets = Rows(np.concatenate(pages), "float32", 1.01), offsets_of(pages)
+    settings = CentroidSettings(count=16)
+    whole, query = build(rows, offsets, settings), unit(rng, 300)
+    sizes = []
+    nearest = centroids._nearest
+
+    def record(vectors: "Tensor", directions: "Tensor") -> "Tensor":
+        sizes.append(len(vectors))
+        return nearest(vectors, directions)
+
+    monkeypatch.setattr(centroids, "_nearest", record)
+    monkeypatch.setattr(centroids, "PRODUCTS", 16 * 100)
+    parts = build(rows, offsets, settings)
+    assert max(sizes) == 100
+    assert parts.pages.tolist() == whole.pages.tolist()
+    assert parts.starts.tolist() == whole.starts.tolist()
+    in_parts = parts.scores([query], 2)
+    monkeypatch.undo()
+    assert in_parts == pytest.approx(whole.scores([query], 2), rel=1e-5)
 
 
 @pytest.mark.parametrize(("vectors_", "count"), [(1, 8), (4, 16), (700_000, 4096), (10**7, 16384)])

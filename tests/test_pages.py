@@ -400,6 +400,28 @@ def test_whatever_a_cell_holds(tmp_path: Path) -> None:
     assert isinstance(page, Image.Image)
 
 
+def test_one_page_of_a_pdf(tmp_path: Path) -> None:
+    path = save_pdf(tmp_path / "a.pdf", [picture("1"), picture("2"), picture("3")])
+    content, whole = path.read_bytes(), [page.image for page in collection_pages([str(path)])]
+    for where in ({"path": str(path)}, {"bytes": content}, {"bytes": content, "path": "a.pdf"}):
+        (page,) = collection_pages([{**where, "page": 2}])
+        assert fingerprint(page.image) == fingerprint(whole[1])
+        for wrong in (4, 0, -1):
+            cell = {**where, "page": wrong}
+            with pytest.raises(PageError, match=f"has no page {wrong}, but 3 pages"):
+                collection_pages([cell])
+            assert page_source(with_images([cell]), SETTINGS).identity()
+    nothing = {"bytes": None, "path": None, "page": 2}
+    assert len(collection_pages([{"path": str(path), "page": 2}, nothing])) == 1
+
+
+def test_what_draws_a_pdf_is_part_of_what_its_pages_depend_on(tmp_path: Path) -> None:
+    content = save_pdf(tmp_path / "a.pdf", [picture("1")]).read_bytes()
+    for pdf in (content, b"\r\n" + content):  # the header need not come first
+        assert len(collection_pages([pdf])) == 1
+        assert "pypdfium2" in page_source(with_images([pdf]), SETTINGS).identity()["versions"]
+
+
 def test_pages_are_numbered_through_all_files_of_a_document(tmp_path: Path) -> None:
     pdf = save_pdf(tmp_path / "a.pdf", [picture("1"), blank()])
     picture("3").save(tmp_path / "b.png")

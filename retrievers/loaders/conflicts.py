@@ -6,6 +6,7 @@ query-id, corpus-id, first, second, settled     with that header, apart by tabs
 from collections.abc import Iterable
 from pathlib import Path
 
+from retrievers.atomic import write_file
 from retrievers.identity import CollectionError, nfc
 from retrievers.loaders.fields import check_id
 from retrievers.loaders.judgements import read_qrels
@@ -20,6 +21,8 @@ def write_conflicts(
 ) -> None:
     """Write (query, document, first's grade, second's grade); a grade that is None is left blank.
 
+    The file is there whole, or as it was.
+
     Raises:
         CollectionError: an id holds a tab or another control character.
     """
@@ -29,8 +32,7 @@ def write_conflicts(
             check_id(identity, "conflicts")
         grades = ("" if grade is None else f"{grade:g}" for grade in (first, second))
         rows.append("\t".join((query, document, *grades, "")))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(rows) + "\n", encoding="utf-8", newline="\n")
+    write_file(path, ("\n".join(rows) + "\n").encode())
 
 
 def read_settled(path: str | Path) -> Qrels:

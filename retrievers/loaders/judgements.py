@@ -4,15 +4,17 @@
     .tsv            BEIR: a header, then query-id, corpus-id, score, apart by tabs; or as TREC
     .trec, .qrels   TREC: query-id, 0, document-id, grade, apart by white space
 
-Other endings are read by what the first line looks like. The first two may end in .gz.
+Other endings are read by what the first line looks like. All may end in .gz.
 """
 
+import gzip
 import json
 from collections.abc import Callable, Iterator
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from retrievers.atomic import write_file
 from retrievers.identity import CollectionError, EmptyCollectionError, MissingFileError, nfc
 from retrievers.loaders.fields import check_id
 from retrievers.loaders.lines import HEADER, judgements, number, open_lines, whole_text
@@ -46,13 +48,15 @@ def read_qrels(path: str | Path) -> Qrels:
 def write_qrels(qrels: Judgements, path: str | Path) -> None:
     """Write judgements in the form that the file's ending names (JSON for another ending).
 
+    The file is there whole, or as it was; one that ends in .gz is compressed.
+
     Raises:
         CollectionError: TREC holds whole grades and no white space in ids, TSV no tabs in ids.
     """
     path = Path(path)
-    text = _WRITERS.get(path.suffix, _json_text)(qrels)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8", newline="\n")
+    plain = Path(path.name.removesuffix(".gz"))
+    content = _WRITERS.get(plain.suffix, _json_text)(qrels).encode()
+    write_file(path, content if plain.name == path.name else gzip.compress(content, mtime=0))
 
 
 def _form(path: Path) -> str:

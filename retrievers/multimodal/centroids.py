@@ -25,7 +25,8 @@ from retrievers.semantic.stored import Rows
 if TYPE_CHECKING:
     from torch import Tensor
 
-BLOCK = 2048  # vectors whose products with all centroids are held at once
+PRODUCTS = 2**22  # of vectors and centroids, held at once: 16 MiB
+LEAST = 64  # vectors of a block, however many centroids there are
 
 
 class CentroidSettings(BaseModel):
@@ -73,22 +74,33 @@ class Centroids:
             queries: (n, D) vectors of each.
             probes: centroids that each vector looks at.
         """
-        found = np.empty((len(queries), self.size), dtype=np.float32)
+        found = np.zeros((len(queries), self.size), dtype=np.float32)
+        largest = np.zeros(self.size, dtype=np.float32)
+        step = _block(len(self.directions))
         for query, out in zip(queries, found, strict=True):
-            self._add(query @ self.directions.T, min(probes, len(self.directions)), out)
+            for start in range(0, len(query), step):
+                products = query[start : start + step] @ self.directions.T
+                self._add(products, min(probes, len(self.directions)), largest, out)
         return found
 
-    def _add(self, products: NDArray[np.float32], probes: int, out: NDArray[np.float32]) -> None:
+    def _add(
+        self,
+        products: NDArray[np.float32],
+        probes: int,
+        largest: NDArray[np.float32],
+        out: NDArray[np.float32],
+    ) -> None:
+        """Add what some vectors say of each page, one after the other; `largest` is (P,) zeros."""
         nearest = np.argpartition(-products, probes - 1, axis=1)[:, :probes]
-        values = np.take_along_axis(products, nearest, axis=1)
-        largest = np.zeros((len(products), self.size), dtype=np.float32)
+        order = np.argsort(np.take_along_axis(products, nearest, axis=1), axis=1)
         # The nearest last: of a page in several groups the largest product stays.
-        for place in np.argsort(values, axis=1).T:
-            chosen = np.take_along_axis(nearest, place[:, None], axis=1)[:, 0].tolist()
-            for row, centroid in enumerate(chosen):
-                pages = self.pages[self.starts[centroid] : self.starts[centroid + 1]]
-                largest[row, pages] = max(products[row, centroid], 0)
-        largest.sum(axis=0, out=out)
+        for own, chosen in zip(products, np.take_along_axis(nearest, order, axis=1), strict=True):
+            groups = [self.pages[self.starts[one] : self.starts[one + 1]] for one in chosen]
+            for centroid, pages in zip(chosen, groups, strict=True):
+                largest[pages] = max(own[centroid], 0)
+            out += largest
+            for pages in groups:
+                largest[pages] = 0
 
 
 def centroids(
@@ -125,7 +137,9 @@ def centroids(
 
 
 def build(rows: Rows, offsets: NDArray[np.int64], settings: CentroidSettings) -> Centroids:
-    """Find centroids, and the pages of each.
+    """Find centroids, and the pages of each; a centroid nearest to no vector is left out.
+
+    Takes memory for the sample, and about 24 bytes for each pair of a centroid and a page of its.
 
     Args:
         rows: (V, D) vectors of all pages.
@@ -139,17 +153,25 @@ def build(rows: Rows, offsets: NDArray[np.int64], settings: CentroidSettings) ->
     count = min(settings.count or default_count(len(rows)), len(rows))
     with torch.inference_mode():
         directions = _directions(rows, count, settings)
-        owner = np.repeat(np.arange(pages), np.diff(offsets))
         # Distinct (centroid, page) pairs as one number each.
-        room = torch.empty(BLOCK, rows.dimension)
+        room = torch.empty(_block(count), rows.dimension)
         pairs = []
-        for start in tqdm(range(0, len(rows), BLOCK), desc="grouping", disable=None):
+        for start in tqdm(range(0, len(rows), len(room)), desc="grouping", disable=None):
             group = _nearest(rows.block(start, room), directions).numpy()
-            pairs.append(np.unique(group * pages + owner[start : start + BLOCK]))
-    distinct = np.unique(np.concatenate(pairs))
-    starts = np.searchsorted(distinct, np.arange(count + 1) * pages)
-    held = (distinct % pages).astype(np.int32)
-    return Centroids(directions.numpy(), starts.astype(np.int64), held, pages)
+            places = np.arange(start, start + len(group))
+            page = np.searchsorted(offsets, places, side="right") - 1
+            pairs.append(np.unique(group * pages + page))
+    return _grouped(np.unique(np.concatenate(pairs)), directions.numpy(), pages)
+
+
+def _grouped(pairs: NDArray[np.int64], directions: NDArray[np.float32], pages: int) -> Centroids:
+    """Sorted pairs, centroid x number of pages + page, as groups."""
+    starts = np.searchsorted(pairs, np.arange(len(directions)) * pages).astype(np.int64)
+    starts = np.append(starts, len(pairs))
+    # One without pages, such as the second of two equal ones, would take a probe and lead nowhere.
+    filled = np.diff(starts) > 0
+    starts = np.append(starts[:-1][filled], len(pairs))
+    return Centroids(directions[filled], starts, (pairs % pages).astype(np.int32), pages)
 
 
 def default_count(vectors: int) -> int:
@@ -162,18 +184,23 @@ def _directions(rows: Rows, count: int, settings: CentroidSettings) -> "Tensor":
     import torch
 
     rng = np.random.default_rng(0)
-    wanted = min(len(rows), settings.sample * count)
+    wanted, step = min(len(rows), settings.sample * count), _block(count)
     taken = np.sort(rng.choice(len(rows), size=wanted, replace=False))
     sample = rows.chosen(taken)
     first = torch.from_numpy(rng.choice(wanted, size=count, replace=False))
     directions = torch.nn.functional.normalize(sample[first])
     for _ in range(settings.rounds):
-        blocks = (sample[start : start + BLOCK] for start in range(0, wanted, BLOCK))
+        blocks = (sample[start : start + step] for start in range(0, wanted, step))
         group = torch.cat([_nearest(block, directions) for block in blocks])
         sums = torch.zeros_like(directions).index_add_(0, group, sample)
         filled = torch.bincount(group, minlength=count) > 0
         directions[filled] = torch.nn.functional.normalize(sums[filled])
     return directions
+
+
+def _block(count: int) -> int:
+    """Vectors whose products with so many centroids are held at once."""
+    return max(LEAST, PRODUCTS // count)
 
 
 def _nearest(vectors: "Tensor", directions: "Tensor") -> "Tensor":

@@ -161,15 +161,15 @@ class MultimodalRetriever(Retriever):
         chosen = {"unit", "scoring", "candidates"}
         if self.settings.candidates is not None:
             chosen.add("first_stage")
-            if self.settings.first_stage == "centroids":
-                chosen.add("centroids")
+        if self.settings.by_centroids:
+            chosen.add("centroids")
         return self.settings.model_dump(mode="json", include=chosen)
 
     def _candidate_scores(
         self, rows: Rows, parts: dict[str, Any], index_dir: Path | None
     ) -> Callable[[Sequence[NDArray[np.float32]]], NDArray[np.float32]]:
         """Scores of the first stage; the centroids are built where they are wanted and missing."""
-        if self.settings.candidates is None or self.settings.first_stage == "pooled":
+        if not self.settings.by_centroids:
             return partial(pooled_scores, pages=self._vectors.pooled)
         settings = self.settings.centroids
         found = centroids(rows, self._vectors.offsets, settings, parts, index_dir)

@@ -61,4 +61,19 @@ class MultimodalSettings(BaseModel):
             raise ValueError(
                 "candidates confine late interaction, and scoring 'pooled' has none; leave it out"
             )
+        if self.candidates is None and self.first_stage != "centroids":
+            raise ValueError(
+                "first_stage chooses the candidates of late interaction, and there are none: give "
+                "candidates too, such as 0.02"
+            )
+        if self.centroids != CentroidSettings() and not self.by_centroids:
+            raise ValueError(
+                "centroids have an effect with candidates and first_stage 'centroids' only; give "
+                "those too, or leave it out"
+            )
         return self
+
+    @property
+    def by_centroids(self) -> bool:
+        """Whether centroids lead to the candidates."""
+        return self.candidates is not None and self.first_stage == "centroids"

@@ -1,8 +1,9 @@
 """Pages → vectors, in shards that survive a kill."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,13 +37,16 @@ Batch = tuple[int, list[Iterable[Page]]]  # position of the first document, the 
 class _Shard:
     """The pages of a few documents; `about` as in `PageVectors`.
 
-    `arrays`: values (V, D); lengths, owners, numbers and digests of the images, (P,).
+    `values`: gives (V, D), for as long as they are needed: those on the disk are mapped, which
+    keeps a file open, and a process may have about a thousand.
+    `arrays`: lengths, owners, numbers and digests of the images, (P,).
     """
 
+    values: Callable[[], NDArray[Any]]
     arrays: Mapping[str, NDArray[Any]]
     about: Mapping[str, Any]
 
-    NAMES = ("values", "lengths", "owners", "numbers", "digests")
+    NAMES = ("lengths", "owners", "numbers", "digests")
 
 
 class PageVectorBuilder:
@@ -99,13 +103,14 @@ class PageVectorBuilder:
 
             def fill(writer: IndexWriter, batch: Batch = batch) -> None:
                 made = self._encoded(batch, bar)
-                for name, values in made.arrays.items():
+                for name, values in {"values": made.values(), **made.arrays}.items():
                     writer.array(name, values)
                 writer.about.update(made.about)
 
             shard = open_or_remake(folder / f"{first:012d}", "pages", asked, fill)
             bar.update(first + len(documents) - bar.n)
-            yield _Shard({name: shard.array(name) for name in _Shard.NAMES}, shard.about)
+            arrays = {name: shard.read(name) for name in _Shard.NAMES}
+            yield _Shard(partial(shard.array, "values"), arrays, shard.about)
 
     def _batches(self) -> Iterator[Batch]:
         documents = self._source.documents()
@@ -131,13 +136,12 @@ class PageVectorBuilder:
         }
         owners, numbers, digests = zip(*pages, strict=True) if pages else ((), (), ())
         arrays: dict[str, NDArray[Any]] = {
-            "values": values,
             "lengths": np.array([len(part) for part in found], dtype=np.int64),
             "owners": np.array(owners, dtype=np.int32),
             "numbers": np.array(numbers, dtype=np.int32),
             "digests": np.array(digests, dtype=np.uint64),
         }
-        return _Shard(arrays, about)
+        return _Shard(lambda: values, arrays, about)
 
     def _vectors(
         self, images: Sequence["Image"], pages: Sequence[tuple[int, int, int]]
@@ -176,20 +180,20 @@ class PageVectorBuilder:
         return {**summed, "longest": longest, "missing": "".join(sorted(missing))}
 
     def _shape(self, shards: Sequence[_Shard]) -> tuple[int, int]:
-        return sum(len(shard.arrays["values"]) for shard in shards), self._encoder.dimension
+        vectors = sum(int(shard.arrays["lengths"].sum()) for shard in shards)
+        return vectors, self._encoder.dimension
 
     def _joined(
         self, shards: Sequence[_Shard], about: Mapping[str, Any], values: NDArray[Any]
     ) -> PageVectors:
         """All shards as one; `values` is the place for the vectors."""
         joined = {
-            name: np.concatenate([shard.arrays[name] for shard in shards])
-            for name in _Shard.NAMES[1:]
+            name: np.concatenate([shard.arrays[name] for shard in shards]) for name in _Shard.NAMES
         }
         offsets = np.concatenate([[0], np.cumsum(joined["lengths"])]).astype(np.int64)
         written = 0
         for shard in shards:
-            part = shard.arrays["values"]
+            part = shard.values()
             values[written : written + len(part)] = part
             written += len(part)
         same = _first_equal(joined["digests"])

@@ -44,11 +44,16 @@ def pages_of_file(path: Path, settings: PageSettings) -> Iterator["Image | PageE
         raise PageError(f"{path}: no page image; the files taken are {known}")
 
 
+def is_pdf(content: bytes) -> bool:
+    """Whether some bytes are a PDF's, not an image's."""
+    return MAGIC in content[:HEAD]
+
+
 def pages_of_bytes(
     content: bytes, name: str, settings: PageSettings
 ) -> Iterator["Image | PageError | None"]:
     """Pages of an image or a PDF that is in memory. name: for messages. As `pages_of_file`."""
-    if MAGIC in content[:HEAD]:
+    if is_pdf(content):
         yield from pdf_pages(content, name, settings)
     else:
         yield from _image_pages(content, name, settings)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from retrievers.base import Documents, extra_version
-from retrievers.pages.images import PDF, folder_files, pages_of_bytes, pages_of_file
+from retrievers.pages.images import PDF, folder_files, is_pdf, pages_of_bytes, pages_of_file
 from retrievers.pages.page import Page, PageError, PageSettings
 from retrievers.pages.pdf import EXTRA, pdf_pages
 from retrievers.pages.rendering import missing_characters, render_pages
@@ -145,12 +145,14 @@ def _images(cell: Cell, name: str, settings: PageSettings) -> Iterator["Image | 
         for part in cell:
             yield from _images(part, name, settings)
     elif isinstance(cell, Mapping):
-        inner = cell.get("bytes")
-        if inner is None and cell.get("page") is not None:
-            path = Path(cell["path"])
-            yield from pdf_pages(path, str(path), settings, cell["page"])
+        inner, page = cell.get("bytes"), cell.get("page")
+        inner = cell.get("path") if inner is None else inner
+        if page is None or not isinstance(inner, str | bytes):
+            yield from _images(inner, name, settings)
+        elif isinstance(inner, bytes):
+            yield from pdf_pages(inner, name, settings, page)
         else:
-            yield from _images(cell.get("path") if inner is None else inner, name, settings)
+            yield from pdf_pages(Path(inner), inner, settings, page)
     elif isinstance(cell, bytes):
         yield from pages_of_bytes(cell, name, settings)
     elif isinstance(cell, str):
@@ -167,9 +169,9 @@ def _files(cell: Cell, name: str) -> Iterator[tuple[str, bytes]]:
     elif isinstance(cell, Mapping):
         inner, page = cell.get("bytes"), cell.get("page")
         for kind, digest in _files(cell.get("path") if inner is None else inner, name):
-            yield kind, digest if page is None else digest + page.to_bytes(4, "big")
+            yield kind, digest if page is None else digest + page.to_bytes(4, "big", signed=True)
     elif isinstance(cell, bytes):
-        yield PDF if cell.startswith(b"%PDF-") else "", hashlib.sha256(cell).digest()
+        yield PDF if is_pdf(cell) else "", hashlib.sha256(cell).digest()
     elif isinstance(cell, str):
         path = Path(cell)
         if not path.exists():

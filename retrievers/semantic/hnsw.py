@@ -5,7 +5,7 @@ scores are the same as in exact search and only some of the documents can be mis
 holds the vectors once more, as float32, and stays in memory.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -121,12 +121,20 @@ def overlap(exact: ExactSearch, graph: HnswSearch, queries: NDArray[np.float32],
     return float(np.mean(shares))
 
 
-def probes(texts: Callable[[], Sequence[str]], count: int) -> list[str]:
-    """Queries for `overlap`: up to eight words in a row, each from a document drawn at random."""
+def probes(texts: Callable[[], Iterable[str]], count: int) -> list[str]:
+    """Queries for `overlap`: up to eight words in a row, each from a document drawn at random.
+
+    Args:
+        texts: gives the documents' texts, twice; only those that are drawn are kept.
+        count: of the queries.
+    """
     rng = np.random.default_rng(0)
-    filled = [text for text in texts() if text]
-    drawn = rng.choice(len(filled), size=min(count, len(filled)), replace=False)
-    return [_words(filled[place], rng) for place in drawn]
+    size = sum(1 for text in texts() if text)
+    drawn = rng.choice(size, size=min(count, size), replace=False).tolist()
+    wanted = set(drawn)
+    filled = (text for text in texts() if text)
+    kept = {place: text for place, text in enumerate(filled) if place in wanted}
+    return [_words(kept[place], rng) for place in drawn]
 
 
 def _words(text: str, rng: np.random.Generator) -> str:

@@ -2,7 +2,7 @@
 
 import logging
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -206,8 +206,8 @@ class SemanticRetriever(Retriever):
         self.overlap = index.about["overlap"]
 
     def _overlap(self, collection: Documents, exact: ExactSearch, search: HnswSearch) -> float:
-        def texts() -> Sequence[str]:
-            return [joined(title, text) for title, text in collection.texts()]
+        def texts() -> Iterator[str]:
+            return (joined(title, text) for title, text in collection.texts())
 
         chosen = self.settings.hnsw
         queries: NDArray[np.float32] = self._encoder.queries(

@@ -69,6 +69,8 @@ class SemanticSettings(BaseModel):
                 "chunk_overlap and chunk_depth need chunk_tokens or chunk_words: give one of those"
             )
         check_sizes("the size of a piece", self.chunk_size, self.chunk_overlap)
+        if self.hnsw != HnswSettings() and not self.approximate:
+            raise ValueError('hnsw has an effect with approximate "hnsw" only; give that too')
         if self.similarity_fn_name == "manhattan" and self.approximate:
             raise ValueError('approximate "hnsw" knows no manhattan distance; leave it out')
         return self

@@ -82,25 +82,30 @@ class VectorBuilder:
         """
         shards = list(self._shards(folder, parts))
         about = self._summed([shard.about for shard in shards])
-        rows = sum(len(shard.array("owners")) for shard in shards)
+        # Read, and the vectors mapped one shard after the other: a mapped array keeps its file
+        # open, and a process may have about a thousand.
+        joined = {
+            name: np.concatenate([shard.read(name) for shard in shards])
+            for name in ("owners", "digests")
+        }
         values = np.lib.format.open_memmap(
             writer.path / "vectors.npy",
             mode="w+",
             dtype=STORED[self._dtype],
-            shape=(rows, self._encoder.dimension),
+            shape=(len(joined["owners"]), self._encoder.dimension),
         )
         written = 0
         for shard in shards:
             part = shard.array("vectors")
             values[written : written + len(part)] = part
             written += len(part)
-        for name in ("owners", "digests"):
-            writer.array(name, np.concatenate([shard.array(name) for shard in shards]))
-        _share(values, np.load(writer.path / "digests.npy"))
+        _share(values, joined["digests"])
         values.flush()
+        for name, derived in joined.items():
+            writer.array(name, derived)
         writer.about.update(about)
         if self._chunker is not None:
-            writer.about["chunks"] = rows
+            writer.about["chunks"] = len(values)
 
     def _shards(self, folder: Path, parts: Mapping[str, Any]) -> Iterator[Index]:
         with self._bar() as bar:
