@@ -25,6 +25,7 @@ from rewriter.training_data import TrainingData
 logger = logging.getLogger(__name__)
 
 FOLDER, CHOSEN, ADAPTER = "warm_start", "chosen.jsonl", "adapter"
+COST = "cost.json"  # completions that were sampled
 _UNFINISHED = ".unfinished"
 _COLUMNS = ("query_id", "query", "relevant", "backends")
 
@@ -87,6 +88,8 @@ def _warm_up(
     if not (folder / CHOSEN).is_file():
         chosen = list(_best(config, data, panel, model, tokenizer, options))
         if state.is_main_process:
+            made = {"completions": _wanted(config, data) * config.warm_start.samples}
+            write_lines([json_line(made)], folder / COST)
             write_lines(map(json_line, chosen), folder / CHOSEN)
         state.wait_for_everyone()
     rows = read(folder / CHOSEN)
@@ -106,9 +109,8 @@ def _best(
     options: Any,
 ) -> Iterator[dict[str, Any]]:
     """Prompt and best rewrite of each sampled prompt, those that earn nothing left out."""
-    wanted = min(config.warm_start.prompts, len(data.rows))
     n = config.warm_start.samples
-    rows = random.Random(options.seed).sample(data.rows, wanted)
+    rows = random.Random(options.seed).sample(data.rows, _wanted(config, data))
     repeated = [row for row in rows for _ in range(n)]
     written = _sampled(config, repeated, model, tokenizer, options)
     earned = _earned(panel, repeated, written)
@@ -121,6 +123,11 @@ def _best(
             answer = [{"role": "assistant", "content": config.prompt.answer(rewrite)}]
             found = {"query_id": row["query_id"], "reward": reward, "of": n}
             yield found | {"prompt": row["prompt"], "completion": answer}
+
+
+def _wanted(config: Config, data: TrainingData) -> int:
+    """Prompts that are sampled: there may be fewer than are asked for."""
+    return min(config.warm_start.prompts, len(data.rows))
 
 
 def _worth(written: Completion, earned: float | None) -> tuple[bool, float]:

@@ -6,6 +6,7 @@ python -m tests.ablation_workers FOLDER NUMBER SECONDS
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from rewriter.ablation.claims import Claim
@@ -22,6 +23,14 @@ def items(folder: Path, count: int = ITEMS) -> list[Item]:
     values = {"model": {"name": "x"}, "reward": {"backends": "lexical"}, "output": str(folder)}
     config = Config.model_validate(values)
     return [Item(f"run{n}", {"axis": str(n)}, config, f"made{n}", f"e{n}") for n in range(count)]
+
+
+def until(holds: Callable[[], bool], seconds: float = 120.0) -> None:
+    """Wait for something that is to come true."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def main(folder: Path, number: str, seconds: float) -> None:

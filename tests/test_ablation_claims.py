@@ -5,9 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,10 +13,10 @@ import pytest
 from retrievers.identity import MissingFileError
 from rewriter.ablation.claims import Claim, Claims
 from rewriter.ablation.items import Item
-from rewriter.ablation.process import Stopped, last_words, run_bound
 from rewriter.ablation.state import Outcome, State
 from rewriter.ablation.worker import work
 from tests import ablation_workers
+from tests.ablation_workers import until
 
 ROOT = Path(__file__).parent.parent
 
@@ -37,13 +35,6 @@ def _elsewhere(folder: Path, name: str = "a.1") -> Path:
     path = folder / name
     path.write_text(json.dumps({"where": "another machine", "pid": 1, "started": "5"}))
     return path
-
-
-def _until(holds: Callable[[], bool], seconds: float = 120.0) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_one_holds_it_until_it_is_released(tmp_path: Path) -> None:
@@ -100,6 +91,20 @@ def test_a_claim_of_an_owner_killed_before_it_wrote_is_stale_in_time(tmp_path: P
     taken.release()
 
 
+def test_a_machine_of_the_same_name_is_another_one(tmp_path: Path) -> None:
+    """Whether its processes live cannot be seen from here, whatever it is called."""
+    start = Path("/proc/sys/kernel/random/boot_id")
+    if not start.is_file():
+        pytest.skip("no /proc")
+    claim = Claims(tmp_path).claim("a")
+    assert claim is not None
+    said = json.loads(claim.path.read_text())
+    claim.release()
+    said |= {"where": said["where"].replace(start.read_text().strip(), "5"), "pid": 1 << 30}
+    (tmp_path / "a.2").write_text(json.dumps(said))
+    assert Claims(tmp_path).claim("a") is None
+
+
 def test_a_process_that_is_gone_holds_nothing(tmp_path: Path) -> None:
     code = "import sys; from pathlib import Path; from rewriter.ablation.claims import Claims\n"
     code += "import os; Claims(Path(sys.argv[1])).claim('a'); os._exit(1)"
@@ -134,9 +139,9 @@ def test_a_file_system_that_is_away_for_a_moment_ends_no_claim(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "utime", away)
-        _until(lambda: len(tried) > 1)
+        until(lambda: len(tried) > 1)
     os.utime(claim.path, (0, 0))
-    _until(lambda: claim.path.stat().st_mtime > 1)  # it beats again
+    until(lambda: claim.path.stat().st_mtime > 1)  # it beats again
     assert not claim.lost.is_set()
     claim.release()
 
@@ -216,9 +221,9 @@ def test_three_workers_one_of_them_killed(tmp_path: Path) -> None:
         return [line.split() for line in log.read_text().splitlines()] if log.is_file() else []
 
     killed = start(0, 300.0)  # it will not end what it begins
-    _until(lambda: bool(lines()))
+    until(lambda: bool(lines()))
     workers = [start(1, 0.2), start(2, 0.2)]
-    _until(lambda: len(lines()) > 3)
+    until(lambda: len(lines()) > 3)
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     assert [worker.wait(120) for worker in workers] == [0, 0]
@@ -230,81 +235,3 @@ def test_three_workers_one_of_them_killed(tmp_path: Path) -> None:
     assert begun == dict.fromkeys(names, 1) | {lost: 2}
     state = State(tmp_path / "state")
     assert all(state.outcome(item) is not None for item in ablation_workers.items(tmp_path))
-
-
-BEATING = """
-import sys, time
-from pathlib import Path
-while True:
-    Path(sys.argv[1]).write_text(str(time.time()))
-    time.sleep(0.05)
-"""
-WORKER = """
-import sys
-from pathlib import Path
-from rewriter.ablation.process import run_bound
-beat, log = sys.argv[1:3]
-run_bound([sys.executable, "-c", sys.argv[3], beat], Path(log), lambda: False)
-"""
-
-
-def test_a_command_ends_with_its_worker(tmp_path: Path) -> None:
-    beat, log = tmp_path / "beat", tmp_path / "logs" / "log"
-    worker = subprocess.Popen(
-        [sys.executable, "-c", WORKER, str(beat), str(log), BEATING], cwd=ROOT
-    )
-    _until(beat.is_file)
-    worker.kill()
-    worker.wait()
-
-    def still() -> bool:
-        before = beat.stat().st_mtime_ns
-        time.sleep(1.0)
-        return beat.stat().st_mtime_ns == before
-
-    _until(still)
-
-
-def test_exit_codes_and_last_words(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    code = "import sys; print('begun'); sys.stderr.write('error: no such model\\n'); sys.exit(2)"
-    assert run_bound([sys.executable, "-c", code], log, lambda: False) == 2
-    assert last_words(log) == "no such model"
-    kill = "import os; print('last', flush=True); os.kill(os.getpid(), 9)"
-    assert run_bound([sys.executable, "-c", kill], tmp_path / "other", lambda: False) == -9
-    assert last_words(tmp_path / "other") == "last"
-    assert last_words(tmp_path / "none") == ""
-    said = log.stat().st_size
-    assert run_bound([sys.executable, "-c", "import sys; sys.exit(128)"], log, lambda: False) == 128
-    assert last_words(log, said) == ""  # what an earlier try said is not why this one failed
-    log.write_text("error: no such key\n" + "torch.distributed says\n" * 60)
-    assert last_words(log) == "no such key"
-
-
-def test_a_signal_to_all_processes_ends_the_command_too(tmp_path: Path) -> None:
-    """A batch system signals the process between as well: it must not leave the command behind."""
-    beat = tmp_path / "beat"
-    code = "import sys; from rewriter.ablation.process import main; sys.exit(main(sys.argv[1:]))"
-    guard = subprocess.Popen(
-        [sys.executable, "-c", code, sys.executable, "-c", BEATING, str(beat)],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-    )
-    _until(beat.is_file)
-    guard.terminate()
-    assert guard.wait(60) == 128 + signal.SIGTERM
-    before = beat.stat().st_mtime_ns
-    time.sleep(0.5)
-    assert beat.stat().st_mtime_ns == before
-
-
-def test_a_command_is_ended_on_request(tmp_path: Path) -> None:
-    beat = tmp_path / "beat"
-    try:
-        run_bound([sys.executable, "-c", BEATING, str(beat)], tmp_path / "log", beat.is_file)
-    except Stopped:
-        before = beat.stat().st_mtime_ns
-        time.sleep(0.5)
-        assert beat.stat().st_mtime_ns == before
-    else:
-        raise AssertionError("it ended by itself")

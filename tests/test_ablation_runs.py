@@ -1,71 +1,32 @@
-"""A whole grid on the tiny policy: trained, evaluated, reused, resumed after kills."""
+"""A whole grid on the tiny policy: trained, evaluated, resumed after kills."""
 
-import contextlib
-import logging
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-import yaml
 from safetensors.torch import load_file
 
 from rewriter import cli
-from rewriter.ablation import job, worker
-from rewriter.ablation.grid import read_grid
-from rewriter.ablation.items import Item, plan
-from rewriter.ablation.reuse import finished_like, runs_at
-from rewriter.ablation.state import Outcome, State
+from rewriter.ablation import worker
+from rewriter.ablation.state import Outcome
 from rewriter.run_directory import RunDirectory
 from tests import tiny
+from tests.ablation_runs import Jobs, ends_with, outcomes, signals_as_before, written
 
 ROOT = Path(__file__).parent.parent
-CUSTOM = {"custom": {"path": "tests.own_engines:Engine"}}
 
 
 @pytest.fixture(autouse=True)
-def _loggers_as_before() -> Iterator[None]:
-    loggers = [logging.getLogger(name) for name in ("retrievers", "rewards", "rewriter")]
-    before = [(logger.handlers, logger.level, logger.propagate) for logger in loggers]
-    handler = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, handler)
-    for logger, (handlers, level, propagate) in zip(loggers, before, strict=True):
-        logger.handlers, logger.propagate = handlers, propagate
-        logger.setLevel(level)
-
-
-class Jobs:
-    """Does jobs in this process; `done` are the words of each."""
-
-    def __init__(self) -> None:
-        self.done: list[list[str]] = []
-
-    def __call__(self, command: Sequence[str], log: Path, must_stop: Callable[[], bool]) -> int:
-        words = list(command[command.index("rewriter.ablation.job") + 1 :])
-        self.done.append(words)
-        log.parent.mkdir(parents=True, exist_ok=True)
-        loggers = [logging.getLogger(name) for name in ("retrievers", "rewards", "rewriter")]
-        handlers = [logger.handlers for logger in loggers]
-        try:
-            with log.open("a") as said, contextlib.redirect_stderr(said):
-                job.main(words)
-        except SystemExit as end:
-            return int(end.code or 0)
-        finally:  # the job's own write into its log
-            for logger, before in zip(loggers, handlers, strict=True):
-                logger.handlers = before
-        return 0
-
-    @property
-    def trained(self) -> list[str]:
-        return [words[1].rpartition("/")[2] for words in self.done if words[0] == "train"]
+def _signals_as_before() -> Iterator[None]:
+    with signals_as_before():
+        yield
 
 
 @pytest.fixture
@@ -73,35 +34,6 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
     made = Jobs()
     monkeypatch.setattr(worker, "run_bound", made)
     return made
-
-
-def written(folder: Path, **values: Any) -> Path:
-    """A grid over the tiny configuration; two runs and the baselines."""
-    base = tiny.settings(folder, trainer={"max_steps": 2}, evaluation={"systems": ["raw"]})
-    (folder / "base.yaml").write_text(yaml.safe_dump(base | {"retrievers": CUSTOM}))
-    grid = {
-        "base": "base.yaml",
-        "output": str(folder / "out"),
-        "axes": {
-            "on": {
-                "lexical": {"reward.backends": "lexical"},
-                "custom": {"reward.backends": "custom"},
-            }
-        },
-        "evaluate": {"backends": ["lexical", "custom"], "systems": ["raw", "untrained"]},
-        "matrices": [["on", "evaluated_on"]],
-        "reuse": [],
-    }
-    path = folder / f"grid{len(list(folder.glob('grid*')))}.yaml"
-    path.write_text(yaml.safe_dump(grid | values, sort_keys=False))
-    return path
-
-
-def outcomes(path: Path) -> dict[str, tuple[Item, Outcome | None, State]]:
-    grid = read_grid(path)
-    state = State(grid.output)
-    items = plan(grid, path, Path(grid.output))
-    return {item.name.rpartition(".")[0]: (item, state.outcome(item), state) for item in items}
 
 
 def test_a_grid_with_a_run_that_fails(
@@ -154,63 +86,6 @@ def test_a_grid_with_a_run_that_fails(
     assert [words[0] for words in jobs.done[before:]] == ["train"]
 
 
-def test_a_finished_run_is_reused_if_data_and_settings_are_the_same(
-    tmp_path: Path, jobs: Jobs, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cli.main(["ablate", "--config", str(written(tmp_path))])
-    assert len(jobs.trained) == 2
-    axes = {
-        "on": {
-            "mine": {"reward.backends": "lexical", "evaluation.bootstrap_samples": 200},
-            "other": {"reward.backends": "lexical", "trainer.seed": 7},
-        }
-    }
-    more = {"reuse": [str(tmp_path / "out" / "runs" / "*")], "axes": axes}
-    path = written(tmp_path, output=str(tmp_path / "out2"), **more)
-    cli.main(["ablate", "--config", str(path), "--dry-run"])
-    assert "evaluation only: trained in" in capsys.readouterr().out
-    cli.main(["ablate", "--config", str(path)])
-    ended = outcomes(path)
-    assert [found and found.reused for _, found, _ in ended.values()] == [False, True, False]
-    assert [name.partition(".")[0] for name in jobs.trained] == ["lexical", "custom", "other"]
-    mine = ended["mine"][0]
-    assert not ended["mine"][2].run(mine).exists()
-    folders = runs_at(more["reuse"])
-    assert finished_like(mine, folders) is not None
-    assert finished_like(mine, folders, ["accelerate", "launch", "--num_processes", "2"]) is None
-
-    corpus = tmp_path / "collection" / "corpus.jsonl"
-    corpus.write_text(corpus.read_text().replace("noise10", "noise99"))
-    path = written(tmp_path, output=str(tmp_path / "out3"), **more)
-    cli.main(["ablate", "--config", str(path)])
-    assert [found and found.reused for _, found, _ in outcomes(path).values()] == [False] * 3
-
-
-def test_what_was_found_on_other_data_counts_no_more(
-    tmp_path: Path, jobs: Jobs, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = written(tmp_path)
-    cli.main(["ablate", "--config", str(path)])
-    corpus = tmp_path / "collection" / "corpus.jsonl"
-    corpus.write_text(corpus.read_text().replace("noise10", "noise99"))
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as end:
-        cli.main(["ablate", "--config", str(path)])
-    assert end.value.code == 2
-    assert "other data (documents changed since); give another --output" in capsys.readouterr().err
-    cli.main(["ablate", "--config", str(path), "--results"])
-    # Killed after a training, before it was evaluated: that training does not count either.
-    for file in (tmp_path / "out" / "outcomes").iterdir():
-        file.unlink()
-    with pytest.raises(SystemExit) as end:
-        cli.main(["ablate", "--config", str(path)])
-    assert end.value.code == 1
-    assert len(jobs.trained) == 2
-    failed = outcomes(path)["lexical"][1]
-    assert failed is not None
-    assert "was trained on other data (documents changed since)" in str(failed.error)
-
-
 def test_a_split_that_is_not_there_is_said_before_any_training(
     tmp_path: Path, jobs: Jobs, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -221,16 +96,6 @@ def test_a_split_that_is_not_there_is_said_before_any_training(
         capsys.readouterr().err
     )
     assert not jobs.done
-
-
-def _ends_with(code: int, said: str) -> Callable[..., int]:
-    def run(command: Sequence[str], log: Path, must_stop: Callable[[], bool]) -> int:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("a") as file:
-            file.write(said)
-        return code
-
-    return run
 
 
 def test_a_run_that_was_killed_says_by_which_signal(
@@ -244,7 +109,7 @@ def test_a_run_that_was_killed_says_by_which_signal(
         (-9, "", "signal 9"),  # nothing of what the tries before said
         (1, "Traceback\nKeyError: 'x'\n", "exit code 1; KeyError: 'x'"),
     ):
-        monkeypatch.setattr(worker, "run_bound", _ends_with(code, said))
+        monkeypatch.setattr(worker, "run_bound", ends_with(code, said))
         with pytest.raises(SystemExit):
             cli.main(["ablate", "--config", str(path), "--retry_failed"])
         failed = outcomes(path)["lexical"][1]
@@ -257,7 +122,7 @@ def test_a_worker_that_is_ended_with_its_command_leaves_the_run_open(
 ) -> None:
     """A batch system signals all processes at once, and the command may be gone first."""
     path = written(tmp_path)
-    monkeypatch.setattr(worker, "run_bound", _ends_with(-15, ""))
+    monkeypatch.setattr(worker, "run_bound", ends_with(-15, ""))
     monkeypatch.setattr(time, "sleep", lambda _: signal.raise_signal(signal.SIGTERM))
     with pytest.raises(SystemExit) as end:
         cli.main(["ablate", "--config", str(path)])

@@ -9,15 +9,14 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-from retrievers.base import Hit
 from retrievers.collection import Collection
 from retrievers.pages import PageSettings
 from rewriter.config import Config
 from rewriter.evaluation.changes import by_change, changes
 from rewriter.evaluation.documents import write_documents
 from rewriter.evaluation.pictures import QUERIES, page_settings, write_pictures
-from rewriter.records import Record
 from tests import tiny
+from tests.tiny_records import record
 
 SETTINGS = PageSettings(failed="stop")
 COLOURS = ((200, 30, 30), (30, 200, 30), (30, 30, 200))
@@ -30,23 +29,6 @@ def drawn(colour: tuple[int, int, int]) -> bytes:
     buffer = BytesIO()
     image.save(buffer, "PNG")
     return buffer.getvalue()
-
-
-def record(system: str, query: str, hits: list[str], ndcg: float, backend: str = "b") -> Record:
-    return Record(
-        system=system,
-        backend=backend,
-        split="test",
-        query_id=query,
-        origin="human",
-        query=query,
-        rewrite=None,
-        failure=None,
-        text=query,
-        hits=tuple(Hit(identity, 1.0) for identity in hits),
-        grades=(0.0,) * len(hits),
-        metrics={"ndcg@3": ndcg},
-    )
 
 
 @pytest.fixture
@@ -83,7 +65,7 @@ def test_whole_documents_and_single_pages(
     collection: Collection, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     hits = ["three/..", "three/..#page-3", "none", "bad", "stranger", "stranger#page-1"]
-    records = [record("raw", "q", hits, 0.0), record("trained", "q", ["one"], 1.0)]
+    records = [record("raw", "q", 0.0, hits), record("trained", "q", 1.0, ["one"])]
     qrels = {"q": {"one": 1.0, "none": 0.0}}
     (tmp_path / "pages").mkdir()
     (tmp_path / "pages" / "old.webp").touch()
@@ -116,10 +98,10 @@ def test_whole_documents_and_single_pages(
 def test_queries_that_changed_most_come_first(collection: Collection, tmp_path: Path) -> None:
     """One query more than have pictures; the one that did not change is left out."""
     count = QUERIES + 1
-    records = [record("raw", "still", ["one"], 0.5), record("t", "still", ["one"], 0.5)]
+    records = [record("raw", "still", 0.5, ["one"]), record("t", "still", 0.5, ["one"])]
     for number in range(1, count):
-        records.append(record("raw", f"q{number}", ["three/.."], 0.5))
-        records.append(record("t", f"q{number}", ["three/.."], 0.0 if number % 2 else 0.9))
+        records.append(record("raw", f"q{number}", 0.5, ["three/.."]))
+        records.append(record("t", f"q{number}", 0.0 if number % 2 else 0.9, ["three/.."]))
     assert changes(records, "raw")["q1"] == 0.5
     assert by_change(records, "raw")[0] == "q1"
     assert by_change(records, "raw")[-1] == "still"
@@ -140,7 +122,7 @@ def test_only_a_multimodal_backend_has_pages(tmp_path: Path) -> None:
         found = page_settings(config, backends)
         assert found is not None
         assert found.dpi == 72
-    records = [record("raw", "q", ["one"], 0.0)]
+    records = [record("raw", "q", 0.0, ["one"])]
     write_documents(
         records, {}, Collection("c", pa.table({"id": ["one"], "text": ["t"]})), tmp_path / "d.jsonl"
     )

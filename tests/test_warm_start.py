@@ -16,7 +16,7 @@ from tests import own_rewards, tiny
 from tests.own_rewards import Crash
 
 SECTIONS: dict[str, Any] = {
-    "warm_start": {"prompts": 6, "samples": 16, "epochs": 4, "learning_rate": 0.02},
+    "warm_start": {"prompts": 7, "samples": 16, "epochs": 4, "learning_rate": 0.02},
     "reward": {"kind": "ndcg", "function": "tests.own_rewards:dies"},
     "evaluation": {"every": 1},
     "trainer": {"max_steps": 3},
@@ -51,6 +51,7 @@ def same(one: Path, other: Path) -> bool:
 def test_what_is_imitated_earned_something(run: RunDirectory) -> None:
     rows = tiny.lines(run.path / "warm_start" / "chosen.jsonl")
     assert 0 < len(rows) <= 6
+    assert tiny.read(run.path / "warm_start" / "cost.json") == {"completions": 6 * 16}
     assert len({row["query_id"] for row in rows}) == len(rows)
     for row in rows:
         number = int(row["query_id"].removeprefix("q"))

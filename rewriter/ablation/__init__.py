@@ -7,6 +7,7 @@ checks.py    what would fail, or be lost, only after hours of training
 items.py     runs → resolved configurations, fingerprints, steps
 state.py     what is finished, on disk
 claims.py    which worker does what, so that several can share one folder
+cores.py     whether workers of one machine are in each other's way
 worker.py    one worker: claim, train, evaluate, until nothing is left
 process.py   a command that ends when its worker does
 reuse.py     runs that were trained before, and how long their steps took

@@ -41,10 +41,15 @@ def check_evaluation(grid: Grid, file: Path, name: str, config: Config) -> None:
             ) from error
         names += [part for part in part_names(settings) if part not in names]
     known = (*SYSTEMS, UNTRAINED, *config.evaluation.prompts)
-    for system in grid.evaluate.systems:
+    for system, called in zip(grid.evaluate.systems, grid.evaluate.names, strict=True):
         if system.startswith(FILE):
             if not Path(system.removeprefix(FILE)).is_file():
                 raise GridError(f"{_where(file, 'systems')}: {system!r}: there is no such file")
+            if called in config.evaluation.prompts:
+                raise GridError(
+                    f"{_where(file, 'systems')}: {system!r} goes by the name of the prompt "
+                    f"`evaluation.prompts.{called}`; rename the file"
+                )
         elif system not in known:
             raise GridError(
                 f"{_where(file, 'systems')}: no system {system!r}; there are: "

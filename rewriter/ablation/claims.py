@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rewriter.ablation.cores import computed_on
+
 logger = logging.getLogger(__name__)
 
 BEAT = 10.0  # seconds between two touches
@@ -77,8 +79,11 @@ class Claims:
         self._clock = clock
         self._seen: dict[Path, _Seen] = {}
 
-    def claim(self, name: str) -> Claim | None:
-        """Claim a name; None if another process holds it or was faster."""
+    def claim(self, name: str, threads: int | None = None) -> Claim | None:
+        """Claim a name; None if another process holds it or was faster.
+
+        threads: on which the work is done, for `neighbours`; None: all cores of this process.
+        """
         newest, number = _newest(self._folder, name)
         if newest is not None and not self._is_stale(newest):
             return None
@@ -89,7 +94,7 @@ class Claims:
         except FileExistsError:
             return None
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(json.dumps(_me()))
+            file.write(json.dumps(_me() | computed_on(threads)))
         return Claim(path, self._beat)
 
     def held(self, name: str) -> bool:
@@ -108,6 +113,12 @@ class Claims:
             return False
         return _is_here(_owner(newest)) or (newest in self._seen and self._seen[newest].touched)
 
+    def neighbours(self) -> list[dict[str, Any]]:
+        """What other processes of this machine that hold something wrote into their claims."""
+        owners = [_owner(path) for path in self._folder.glob("*")]
+        here = {one["pid"]: one for one in owners if _is_here(one) and not _is_gone(one)}
+        return [one for pid, one in here.items() if pid != os.getpid()]
+
     def _is_stale(self, path: Path) -> bool:
         """By its owner's end where that can be seen from here, else by the time it is not touched.
 
@@ -117,7 +128,7 @@ class Claims:
         if owner.get("released"):
             return True
         if _is_here(owner):
-            return bool(_started(owner["pid"]) != owner["started"])
+            return _is_gone(owner)
         last = path.stat().st_mtime_ns
         before = self._seen.get(path)
         if before is None or before.last != last:
@@ -137,6 +148,11 @@ class _Seen(NamedTuple):
 def _is_here(owner: Mapping[str, Any]) -> bool:
     """Whether its owner's process can be seen from here."""
     return bool(owner.get("where") == _where() and owner["started"] is not None)
+
+
+def _is_gone(owner: Mapping[str, Any]) -> bool:
+    """Whether an owner that can be seen from here is there no more."""
+    return bool(_started(owner["pid"]) != owner["started"])
 
 
 def _newest(folder: Path, name: str) -> tuple[Path | None, int]:
@@ -165,12 +181,16 @@ def _me() -> dict[str, Any]:
 
 
 def _where() -> str:
-    """The machine and, where there are such, the space in which process ids mean something."""
+    """The machine since its start, and the space in which process ids mean something.
+
+    Two machines may go by one name, such as localhost; no two starts have the same id.
+    """
     try:
+        start = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         space = os.readlink("/proc/self/ns/pid")
-    except OSError:
-        space = ""
-    return f"{socket.gethostname()} {space}"
+    except OSError:  # no Linux
+        start = space = ""
+    return f"{socket.gethostname()} {start} {space}"
 
 
 def _started(pid: int) -> str | None:

@@ -16,6 +16,7 @@ from rewriter.ablation.items import Item
 from rewriter.ablation.state import State
 from rewriter.config import Config
 from rewriter.jsonl import read
+from rewriter.warm_start import COST, FOLDER
 
 Curves = list[dict[str, Any]]  # {"axis": …, "runs": [{"level", "name", "steps", …}]}
 
@@ -65,15 +66,18 @@ def as_markdown(found: Curves) -> Iterator[str]:
         yield f"| {run['name']} | {', '.join(points)} |"
 
 
-def completions_at(config: Config, processes: int, step: int) -> int:
+def completions_at(config: Config, processes: int, step: int, warm: int | None = None) -> int:
     """Completions that a run has sampled after so many steps, those of its warm start among them.
 
     Each serves `num_iterations` passes, so that a step samples a part of the batch that it reads.
+
+    warm: of the warm start; None: as many as it is asked for, which takes enough training prompts.
     """
     given = config.trainer
     batch = int(given.get("per_device_train_batch_size", 8)) * processes
     batch *= int(given.get("gradient_accumulation_steps", 1))
-    warm = config.warm_start.prompts * config.warm_start.samples
+    if warm is None:
+        warm = config.warm_start.prompts * config.warm_start.samples
     return warm + step * batch // int(given.get("num_iterations", 1))
 
 
@@ -89,16 +93,17 @@ def _curve(state: State, item: Item) -> dict[str, list[Any]] | None:
     rows = read(path) if path.is_file() else []
     if not rows:
         return None
-    processes = _processes(Path(outcome.run))
+    run = Path(outcome.run)
+    processes = int(_facts(run / "run.json").get("processes", 1))
+    warm = _facts(run / FOLDER / COST).get("completions")
     steps = [row["step"] for row in rows]
     return {
         "steps": steps,
-        "completions": [completions_at(item.config, processes, step) for step in steps],
+        "completions": [completions_at(item.config, processes, step, warm) for step in steps],
         "values": [row["score"] for row in rows],
     }
 
 
-def _processes(run: Path) -> int:
-    path = run / "run.json"
-    facts = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return int(facts.get("processes", 1))
+def _facts(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return found

@@ -5,6 +5,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from retrievers import RETRIEVERS
+from rewriter.prompt_systems import PROMPT_SYSTEMS
 from rewriter.rewrite_file import safe_name
 from rewriter.systems import FILE, SYSTEMS, UNTRAINED
 
@@ -39,11 +40,17 @@ class EvaluateSettings(BaseModel):
         return tuple(dict.fromkeys(systems))
 
     @property
+    def files(self) -> list[Path]:
+        """The files of rewrites among the systems."""
+        given = [system for system in self.systems if system.startswith(FILE)]
+        return [Path(system.removeprefix(FILE)) for system in given]
+
+    @property
     def names(self) -> list[str]:
-        """The systems as records call them: a file of rewrites by its name."""
+        """The systems as records call them: a file of rewrites by its name, if that is free."""
         found: list[str] = []
         for system in self.systems:
-            path = Path(system.removeprefix(FILE))
-            taken = {*found, *SYSTEMS, UNTRAINED}
-            found.append(safe_name(path.stem, taken) if system.startswith(FILE) else system)
+            stem = Path(system.removeprefix(FILE)).stem
+            taken = {*found, *SYSTEMS, UNTRAINED, *PROMPT_SYSTEMS}
+            found.append(safe_name(stem, taken) if system.startswith(FILE) else system)
         return found

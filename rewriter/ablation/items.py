@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -101,14 +103,19 @@ def plan(grid: Grid, file: Path, output: Path, overrides: Sequence[str] = ()) ->
 
 def trained_by(config: Config) -> str:
     """Fingerprint of what the weights of a run depend on, the data left out."""
-    values = config.dump()
+    return fingerprint(weights_of(config.dump()))
+
+
+def weights_of(values: dict[str, Any]) -> dict[str, Any]:
+    """What is left of a dumped configuration without keys that change no trained weight."""
+    values = deepcopy(values)
     for key in NOT_TRAINED:
         *parents, last = key.split(".")
         inner: Any = values
         for parent in parents:
             inner = inner.get(parent, {})
         inner.pop(last, None)
-    return fingerprint(values)
+    return values
 
 
 def _item(grid: Grid, name: str, at: Mapping[str, str], config: Config, output: Path) -> Item:
@@ -118,6 +125,8 @@ def _item(grid: Grid, name: str, at: Mapping[str, str], config: Config, output: 
     looked_at = {key: values["evaluation"][key] for key in _LOOKED_AT}
     if at:
         del settings["systems"], looked_at["prompts"]  # those are evaluated apart
+    elif given := grid.evaluate.files:
+        settings["files"] = {str(file): sha256(file.read_bytes()).hexdigest() for file in given}
     wanted = {
         "trained": made,
         "evaluate": settings,

@@ -63,9 +63,7 @@ class Matrix:
             "backend": self.backend,
             "diagonal": [[r, c] for r in self.rows for c in self.columns if self.is_diagonal(r, c)],
             "runs": [[[cell.runs, cell.wanted] for cell in row] for row in self.cells],
-            "queries": max(
-                (c.mean.queries for row in self.cells for c in row if c.mean), default=0
-            ),
+            "queries": self.queries,
         }
 
     def as_csv(self) -> str:
@@ -89,10 +87,16 @@ class Matrix:
             lines.append([name, *shown])
         return "\n".join("| " + " | ".join(escaped(cell) for cell in line) + " |" for line in lines)
 
+    @property
+    def queries(self) -> int:
+        """Of the cell that has the most; another one lacks those whose search failed."""
+        return max((c.mean.queries for row in self.cells for c in row if c.mean), default=0)
+
     def _shown(self, row: str, column: str, cell: Cell) -> str:
         if cell.mean is None:
             return "missing" if cell.wanted else "–"
-        part = f" ({cell.runs} of {cell.wanted} runs)" if cell.runs < cell.wanted else ""
+        part = _part(cell.runs, cell.wanted, "runs")
+        part += _part(cell.mean.queries, self.queries, "queries")
         mark = f"{MARK} " if self.is_diagonal(row, column) else ""
         return f"{mark}{cell.mean.mean:.3f} {bracketed(cell.mean)}{part}"
 
@@ -100,6 +104,10 @@ class Matrix:
         for row, cells in zip(self.rows, self.cells, strict=True):
             for column, cell in zip(self.columns, cells, strict=True):
                 yield row, column, cell
+
+
+def _part(found: int, wanted: int, what: str) -> str:
+    return f" ({found} of {wanted} {what})" if found < wanted else ""
 
 
 def matrices(grid: Grid, found: Sequence[Evaluated], *, samples: int = SAMPLES) -> list[Matrix]:
@@ -128,7 +136,7 @@ def _by_backend(grid: Grid, found: Sequence[Evaluated], axis: str, samples: int)
     ]
     for level in levels:
         runs = [one for one in found if one.at.get(axis) == level]
-        wanted = _wanted(grid, {axis: level})
+        wanted = wanted_runs(grid, {axis: level})
         cells.append([_cell([r.values.get(b) for r in runs], wanted, samples) for b in backends])
     rows = [*grid.evaluate.names, *levels]
     own = trained_for(grid.levels()[axis])
@@ -145,7 +153,9 @@ def _by_axes(
         for column in levels[columns]:
             at = {rows: row, columns: column}
             runs = [one for one in found if one.at and at.items() <= one.at.items()]
-            line.append(_cell([r.values.get(backend) for r in runs], _wanted(grid, at), samples))
+            line.append(
+                _cell([r.values.get(backend) for r in runs], wanted_runs(grid, at), samples)
+            )
         cells.append(line)
     title = f"{rows}.{columns}.{backend}"
     return Matrix(title, rows, columns, list(levels[rows]), list(levels[columns]), cells, backend)
@@ -156,7 +166,8 @@ def _cell(columns: Sequence[Values | None], wanted: int, samples: int) -> Cell:
     return Cell(mean_of(known, samples=samples), len(known), wanted)
 
 
-def _wanted(grid: Grid, at: Mapping[str, str]) -> int:
+def wanted_runs(grid: Grid, at: Mapping[str, str]) -> int:
+    """How many runs of the grid have these levels."""
     return sum(at.items() <= point.at.items() for point in grid.points())
 
 
@@ -166,7 +177,8 @@ class Transfer:
 
     Attributes:
         trained_on: its level.
-        evaluated_on: the backend; None: the mean over all that have a rewriter of their own.
+        evaluated_on: the backend; None: the mean over all that have a rewriter of their own, which
+            is there once all of those are.
         found: its NDCG@3 less that of the rewriter trained for the backend, paired.
     """
 
@@ -185,13 +197,15 @@ def transfers(
     made = []
     for level in points:
         apart = []
-        for backend in (name for name in own if name != trained.get(level)):
+        foreign = [name for name in own if name != trained.get(level)]
+        for backend in foreign:
             ones, others = (_runs(found, axis, one, backend) for one in (level, own[backend]))
             mean = difference(ones, others, samples=samples)
             if mean is not None:
                 made.append(Transfer(level, backend, mean))
                 apart.append(less(ones, others))
-        over_all = pooled(apart, samples=samples) if len(apart) > 1 else None
+        whole = len(apart) == len(foreign) > 1  # the mean over a part of them is another figure
+        over_all = pooled(apart, samples=samples) if whole else None
         if over_all is not None:
             made.append(Transfer(level, None, over_all))
     return made

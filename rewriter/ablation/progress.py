@@ -61,7 +61,7 @@ class Progress:
             for one in self._items
             if (found := self._state.outcome(one)) is not None
             and found.status == "done"
-            and not found.reused
+            and found.seconds  # of all of it
             and one.steps
         ]
         if item.steps is None:
@@ -79,6 +79,8 @@ def costs(
     state: State,
     step_seconds: Mapping[str, float],
     reused: Mapping[str, Path],
+    *,
+    retry: bool = False,
 ) -> Iterator[str]:
     """A line for each item, and the sum: what `--dry-run` shows.
 
@@ -86,12 +88,13 @@ def costs(
         items, state: of the grid.
         step_seconds: see `Progress`.
         reused: item's name → the finished run that stands in for its training.
+        retry: whether what failed is tried again.
     """
     width = max(len(item.name) for item in items)
     total, unknown = 0.0, 0
     for item in items:
         found = state.outcome(item)
-        if found is not None:
+        if found is not None and not (retry and found.status == "failed"):
             yield f"{item.name:{width}}  {found.status}"
         elif item.name in reused:
             yield f"{item.name:{width}}  evaluation only: trained in {reused[item.name]}"

@@ -26,6 +26,7 @@ from rewriter.ablation.matrix import (
     escaped,
     matrices,
     transfers,
+    wanted_runs,
 )
 from rewriter.ablation.report_folder import RAW, write_json, write_report_folder
 from rewriter.ablation.state import State
@@ -102,7 +103,8 @@ def _markdown(
         yield from (matrix.as_markdown(), "")
     yield (
         "Mean NDCG@3 and its 95% interval, a bootstrap over runs and queries (over queries alone "
-        f"for a single run). {MARK}: evaluated on what it was trained for."
+        f"for a single run; of two or three runs it is too narrow). {MARK}: evaluated on what it "
+        "was trained for."
     )
     yield from (line for axis, found in lost.items() if found for line in _transfers(axis, found))
     yield from curves.as_markdown(drawn)
@@ -136,11 +138,11 @@ def _transfers_csv(lost: Mapping[str, Sequence[Transfer]]) -> str:
 
 
 def _factors_csv(factors: Sequence[Mapping[str, Any]]) -> str:
-    numbers = ["mean", "low", "high", "runs", "queries"]
+    numbers = ["mean", "low", "high", "runs", "queries", "wanted"]
     rows = [
-        [one["axis"], one["backend"], level["name"], *(level[key] for key in numbers)]
+        [one["axis"], one["backend"], level["name"], *(level.get(key, "") for key in numbers)]
         for one in factors
-        for level in one["levels"]
+        for level in [*one["levels"], *one["missing"]]
     ]
     return _csv(["axis", "backend", "level", *numbers], rows)
 
@@ -164,7 +166,7 @@ def _open(items: Sequence[Item], state: State) -> Iterator[str]:
 
 
 def _factors(grid: Grid, found: Sequence[Evaluated], samples: int) -> Iterator[dict[str, Any]]:
-    """Each axis alone, on each backend, all else pooled."""
+    """Each axis alone, on each backend, all else pooled; "missing": levels without a run yet."""
     for axis, levels in grid.levels().items():
         if axis == SEED or len(levels) < 2:
             continue
@@ -180,6 +182,12 @@ def _factors(grid: Grid, found: Sequence[Evaluated], samples: int) -> Iterator[d
                 )
                 for level in levels
             }
-            known = [{"name": n, **m._asdict()} for n, m in means.items() if m is not None]
+            rows = [
+                {"name": level, **(mean._asdict() if mean else {"runs": 0}), "wanted": wanted}
+                for level, mean in means.items()
+                if (wanted := wanted_runs(grid, {axis: level}))
+            ]
+            known = [row for row in rows if row["runs"]]
+            missing = [row for row in rows if not row["runs"]]
             if known:
-                yield {"axis": axis, "backend": backend, "levels": known}
+                yield {"axis": axis, "backend": backend, "levels": known, "missing": missing}

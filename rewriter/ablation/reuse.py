@@ -5,7 +5,7 @@ They also say how long a step takes.
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from glob import escape, glob
 from pathlib import Path
@@ -13,11 +13,12 @@ from statistics import median
 from typing import Any
 
 from rewriter.ablation.grid import GridError
-from rewriter.ablation.items import Item, trained_by
-from rewriter.ablation.state import State
+from rewriter.ablation.items import Item, trained_by, weights_of
+from rewriter.ablation.state import Outcome, State
 from rewriter.checkpoint import MANIFEST
 from rewriter.config import Config, ConfigError, load
 from rewriter.run_directory import RunDirectory
+from rewriter.yaml_source import Source
 
 logger = logging.getLogger(__name__)
 
@@ -32,8 +33,20 @@ _SIZES = (
 
 
 def is_finished(run: RunDirectory) -> bool:
-    """Whether a training was carried to its end; `result.json` is what it writes last."""
-    return run.result.is_file() and (run.best / MANIFEST).is_file()
+    """Whether a training was carried to its end; `result.json` is what it writes last.
+
+    A finished run that is resumed for more steps keeps its result until it ends again, and says in
+    `config.yaml` what it is to become: what its result was made with stands in the manifest.
+    """
+    if not run.result.is_file():
+        return False
+    try:
+        manifest = (run.best / MANIFEST).read_text(encoding="utf-8")
+        now = Source(run.path / "config.yaml").values
+    except (FileNotFoundError, ConfigError):  # it may be replaced just now
+        return False
+    made = json.loads(manifest).get("config")
+    return isinstance(made, dict) and weights_of(made) == weights_of(now)
 
 
 def runs_at(patterns: Iterable[str], root: Path | None = None) -> list[Path]:
@@ -70,10 +83,14 @@ def finished_like(item: Item, folders: Sequence[Path], launch: Sequence[str] = (
 
 def changed_since(config: Config, folder: Path) -> list[str]:
     """Names of the data that are not what the run in a folder began with."""
+    return _changed(_begun_with(folder), data_of(config))
+
+
+def data_of(config: Config) -> dict[str, Any]:
+    """Fingerprints of a configuration's data, by name."""
     from rewriter.training_data import load_data
 
-    before = _begun_with(folder)
-    return [name for name, value in load_data(config).facts().items() if before.get(name) != value]
+    return load_data(config).facts()
 
 
 def processes(launch: Sequence[str]) -> int | None:
@@ -93,23 +110,31 @@ def refuse_other_data(items: Sequence[Item], state: State) -> None:
     Raises:
         GridError: they changed since; a table of both would compare nothing.
     """
-    seen: set[str] = set()
+    seen: dict[str, dict[str, Any]] = {}
     for item in items:
-        outcome = state.outcome(item)
-        run = None if outcome is None or outcome.run is None else Path(outcome.run)
-        if run is None or not _begun_with(run):
+        before = _data_before(state.outcome(item))
+        if not before:
             continue
         named = list(item.config.reward.backends) if item.config.prompt.by_backend else []
-        key = json.dumps([item.config.dump()["collection"], named, _begun_with(run)])
-        if key in seen:
-            continue
-        seen.add(key)
-        if changed := changed_since(item.config, run):
+        key = json.dumps([item.config.dump()["collection"], named])
+        now = seen[key] = seen.get(key) or data_of(item.config)
+        if changed := _changed(before, now):
             raise GridError(
-                f"{state.path}: {item.name} was trained and evaluated on other data "
+                f"{state.path}: {item.name} was carried out on other data "
                 f"({', '.join(changed)} changed since); give another --output, or --results for "
                 "what was found then"
             )
+
+
+def _data_before(outcome: Outcome | None) -> dict[str, Any]:
+    """Fingerprints of the data that something was carried out on; empty where they are unknown."""
+    if outcome is None:
+        return {}
+    return _begun_with(Path(outcome.run)) if outcome.run else outcome.data or {}
+
+
+def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    return [name for name, value in now.items() if before.get(name) != value]
 
 
 def step_seconds(config: Config, folders: Iterable[Path]) -> float | None:
@@ -139,11 +164,17 @@ def _step_times(folder: Path) -> Iterator[float]:
             yield float(found)
 
 
-@cache
 def _config(folder: Path) -> Config | None:
     """A run's configuration; None where another version of this project wrote it."""
+    path = folder / "config.yaml"
+    return _read(path, path.stat().st_mtime_ns) if path.is_file() else None
+
+
+@cache
+def _read(path: Path, written: int) -> Config | None:
+    """Reading takes a while, and a folder may be given to another run while a worker goes on."""
     try:
-        return load(folder / "config.yaml")
+        return load(path)
     except ConfigError:
         return None
 

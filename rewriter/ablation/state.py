@@ -14,7 +14,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from rewriter.ablation.claims import BEAT, STALE, Claim, Claims
 from rewriter.ablation.items import Item
@@ -31,7 +31,9 @@ class Outcome:
         stage, error: where and why it failed.
         run: the folder of the training that counts, reused or its own.
         reused: whether it was trained before, elsewhere.
-        seconds: of training and evaluation, those of a part that was resumed left out.
+        seconds: of training and evaluation; 0 where a part of it was done before.
+        data: fingerprints of what was evaluated on, where nothing was trained; those of a run are
+            in its own folder.
     """
 
     status: Literal["done", "failed"]
@@ -41,6 +43,7 @@ class Outcome:
     run: str | None = None
     reused: bool = False
     seconds: float = 0.0
+    data: dict[str, Any] | None = None
 
 
 class State:
@@ -95,7 +98,7 @@ class State:
         """Claim an open item; None if it is over or another worker has it."""
         if self.outcome(item) is not None:
             return None
-        claim = self.claims.claim(item.name)
+        claim = self.claims.claim(item.name, item.config.threads)
         if claim is not None and self.outcome(item) is not None:  # ended a moment ago
             claim.release()
             return None

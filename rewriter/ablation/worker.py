@@ -13,12 +13,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rewriter.ablation.claims import Claim
+from rewriter.ablation.cores import computed_on, crowded
 from rewriter.ablation.grid import Grid
-from rewriter.ablation.items import Item
+from rewriter.ablation.items import Item, trained_by
 from rewriter.ablation.process import Stopped, last_words, run_bound
 from rewriter.ablation.progress import Progress
-from rewriter.ablation.reuse import changed_since, finished_like, is_finished, runs_at
+from rewriter.ablation.reuse import (
+    changed_since,
+    data_of,
+    finished_like,
+    is_finished,
+    runs_at,
+)
 from rewriter.ablation.state import Outcome, State
+from rewriter.config import load
 from rewriter.records import read_records, write_lines
 from rewriter.run_directory import RunDirectory
 from rewriter.systems import FILE
@@ -64,11 +72,14 @@ def work(
         poll: seconds between two looks.
         progress: is told of every end.
     """
+    advice: str | None = None
     while open_ones := [item for item in items if state.outcome(item) is None]:
         claimed = next(
             ((item, claim) for item in open_ones if (claim := state.claim(item)) is not None), None
         )
         if claimed is not None:
+            if advice is None and (advice := _advice(claimed[0], state)):
+                logger.warning("%s", advice)
             _do(*claimed, state, do)
             if progress is not None:
                 progress.say(claimed[0])
@@ -77,6 +88,10 @@ def work(
         else:
             logger.info("%d runs are in the hands of other workers", len(open_ones))
             return
+
+
+def _advice(item: Item, state: State) -> str | None:
+    return crowded(computed_on(item.config.threads), state.claims.neighbours())
 
 
 def _do(item: Item, claim: Claim, state: State, do: Doer) -> None:
@@ -110,21 +125,18 @@ class Runs:
         """Do one item. Raises JobFailed, and Stopped when the claim is lost."""
         started = time.monotonic()
         write_lines([item.config.to_yaml().rstrip()], self._state.config(item))
-        run, reused = None, False
-        if item.trains:
-            run, reused = self._trained(item, claim)
+        if not item.trains:
+            data = data_of(item.config)
+            self._evaluate(item, claim, None)
+            return Outcome("done", item.evaluation, seconds=time.monotonic() - started, data=data)
+        begun = self._state.run(item).exists()
+        run, reused = self._trained(item, claim)
         self._evaluate(item, claim, run)
-        seconds = time.monotonic() - started
-        return Outcome(
-            "done",
-            item.evaluation,
-            run=None if run is None else str(run),
-            reused=reused,
-            seconds=seconds,
-        )
+        seconds = 0.0 if begun or reused else time.monotonic() - started
+        return Outcome("done", item.evaluation, run=str(run), reused=reused, seconds=seconds)
 
     def _trained(self, item: Item, claim: Claim) -> tuple[Path, bool]:
-        """The folder of the finished run, and whether it was there before."""
+        """The folder of the finished run, and whether it was trained elsewhere."""
         own = RunDirectory(self._state.run(item))
         if is_finished(own):
             if changed := changed_since(item.config, own.path):
@@ -138,15 +150,30 @@ class Runs:
         if found is not None:
             logger.info("%s: reusing %s", item.name, found)
             return found, True
-        resume = (own.path / "run.json").is_file()
+        resume = all((own.path / file).is_file() for file in ("run.json", "config.yaml"))
         if not resume:  # at most what a killed start left
             shutil.rmtree(own.path, ignore_errors=True)
         logger.info("%s: %s", item.name, "resuming" if resume else "training")
-        words = [TRAIN, str(self._state.config(item)), *(["--resume"] if resume else [])]
+        config = self._as_begun(item) if resume else self._state.config(item)
+        words = [TRAIN, str(config), *(["--resume"] if resume else [])]
         self._run(TRAIN, [*(self._grid.launch or (sys.executable,)), *JOB, *words], item, claim)
         if not is_finished(own):
             raise JobFailed(TRAIN, f"{own.path} holds no result although the training ended well")
         return own.path, False
+
+    def _as_begun(self, item: Item) -> Path:
+        """The configuration to resume with.
+
+        What is only looked at afterwards may have changed since the run began: a resume would
+        refuse it, and it changes nothing that is trained.
+        """
+        begun = load(self._state.run(item) / "config.yaml")
+        if trained_by(begun) != item.fingerprint:  # the resume says what differs
+            return self._state.config(item)
+        now = {key: getattr(item.config, key) for key in ("output", "index_dir", "threads")}
+        path = self._state.path / "configs" / f"{item.name}.resumed.yaml"
+        write_lines([begun.model_copy(update=now).to_yaml().rstrip()], path)
+        return path
 
     def _evaluate(self, item: Item, claim: Claim, run: Path | None) -> None:
         wanted = self._grid.evaluate

@@ -60,6 +60,7 @@ def run(options: Namespace) -> None:
     from rewriter.ablation.progress import costs
     from rewriter.ablation.state import State
 
+    _check(options)
     file = Path(options.config)
     grid = read_grid(file)
     output = Path(options.output or grid.output)
@@ -67,7 +68,7 @@ def run(options: Namespace) -> None:
     state = State(output)
     steps = _step_seconds(grid, items, state, options.step_time)
     if options.dry_run:
-        lines = costs(items, state, steps, _reused(grid, items))
+        lines = costs(items, state, steps, _reused(grid, items), retry=options.retry_failed)
         sys.stdout.write("\n".join(lines) + "\n")
         return
     if options.retry_failed:
@@ -75,6 +76,15 @@ def run(options: Namespace) -> None:
     if not options.results:
         _work(grid, file, items, state, steps, wait=not options.no_wait)
     _show(grid, items, state)
+
+
+def _check(options: Namespace) -> None:
+    """Refuse words that say the opposite of each other."""
+    from rewriter.yaml_source import ConfigError
+
+    others = [name for name in ("dry_run", "retry_failed", "no_wait") if getattr(options, name)]
+    if options.results and others:
+        raise ConfigError(f"--results trains and evaluates nothing; leave it out, or --{others[0]}")
 
 
 def _work(grid: Any, file: Path, items: Any, state: Any, steps: Any, *, wait: bool) -> None:
