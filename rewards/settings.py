@@ -6,7 +6,14 @@ from inspect import iscoroutinefunction
 from re import fullmatch
 from typing import Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
 
 Kind: TypeAlias = Literal["hit", "ndcg", "mrr", "recall", "rank"]
 RewardFunction: TypeAlias = Callable[..., list[float | None]]
@@ -111,6 +118,19 @@ class RewardSettings(BaseModel):
                 "every backend has weight 0, so that nothing can be learned; raise one"
             )
         return self
+
+    @field_serializer("backends")
+    def _apart(self, backends: dict[str, BackendReward]) -> dict[str, dict[str, Any]]:
+        """What a backend has from `kind`, `k` and `gain` stays theirs.
+
+        Written out for each backend, a saved configuration would no longer heed `--reward.kind`.
+        """
+        common = {name: getattr(self, name) for name in DEFAULTS}
+        own = {name: one.model_dump().items() for name, one in backends.items()}
+        return {
+            name: {key: value for key, value in said if (key, value) not in common.items()}
+            for name, said in own.items()
+        }
 
     def depth(self, backend: str) -> int:
         """Number of hits to ask of a backend."""

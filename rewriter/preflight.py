@@ -3,7 +3,6 @@
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from heapq import nlargest
 from typing import Any
 
 from rewards.parsing import parse
@@ -25,7 +24,7 @@ class PreflightError(ValueError):
 
 
 def check_room(model: Any, tokenizer: Any, rows: Sequence[Mapping[str, Any]], options: Any) -> None:
-    """Whether the longest training prompts leave room for a rollout in the model's context.
+    """Whether every training prompt leaves room for a rollout in the model's context.
 
     Beyond it a model writes noise, or fails in the middle of the run.
 
@@ -40,15 +39,17 @@ def check_room(model: Any, tokenizer: Any, rows: Sequence[Mapping[str, Any]], op
     context = context_size(model, tokenizer)
     if context is None:
         return
-    longest = nlargest(PROMPTS, rows, key=_characters)
     room = context - options.max_completion_length
-    for row in longest:
+    for row in sorted(rows, key=_size, reverse=True):
         prompt = tokenizer.apply_chat_template(
             row["prompt"],
             tokenize=False,
             add_generation_prompt=True,
             **(options.chat_template_kwargs or {}),
         )
+        # No token is shorter than a byte. Letters are no measure: a word may be one token, or many.
+        if len(prompt.encode("utf-8", "surrogatepass")) <= room:
+            return
         tokens = len(tokenizer(prompt, add_special_tokens=False, verbose=False).input_ids)
         if tokens > room:
             raise PreflightError(
@@ -59,8 +60,11 @@ def check_room(model: Any, tokenizer: Any, rows: Sequence[Mapping[str, Any]], op
             )
 
 
-def _characters(row: Mapping[str, Any]) -> int:
-    return sum(len(message["content"]) for message in row["prompt"])
+def _size(row: Mapping[str, Any]) -> int:
+    """Bytes; what the template adds is much the same for all rows."""
+    return sum(
+        len(message["content"].encode("utf-8", "surrogatepass")) for message in row["prompt"]
+    )
 
 
 def check_completions(

@@ -19,6 +19,7 @@ from rewriter.held_out import HeldOut, Made
 from rewriter.model_card import card
 from rewriter.policy import MANIFEST, fingerprint
 from rewriter.records import Record, by, write_lines, write_records
+from rewriter.resume import RunError
 from rewriter.run_directory import RunDirectory, git_commit, versions
 from rewriter.systems import SYSTEMS, UNTRAINED, CollectionTerms
 from rewriter.systems import rewrites as rule_rewrites
@@ -43,12 +44,15 @@ def finish(
 
     Returns:
         The folder of the best adapter.
+
+    Raises:
+        RunError: the best adapter is not there any more.
     """
     from rewriter.trainer_setup import held_out_split
 
     chosen = best.best
-    if chosen is None:
-        raise RuntimeError("the run was never evaluated")  # on_train_begin evaluates
+    if chosen is None:  # on_train_begin evaluates
+        raise RunError(f"{run.evaluations} holds no evaluation; put it back, or start a new run")
     _load_adapter(trainer, run.adapter(chosen["step"]))
     tokenizer = trainer.processing_class
     test = held_out_split(config, data, retrievers, tokenizer, config.collection.test)
@@ -58,7 +62,8 @@ def finish(
     if trainer.is_world_process_zero():
         records = [record for system, one in made.items() for record in test.records(system, one)]
         samples = config.evaluation.bootstrap_samples
-        result = summarise(records, samples=samples, primary=test.conventions.primary)
+        known = test.conventions
+        result = summarise(records, samples=samples, primary=known.primary, subset=known.subset)
         _add_comparisons(result, records, samples)
         add_kinds(result, data.collection, test.split, records, samples)
         labels = {
@@ -119,7 +124,10 @@ def _load_adapter(trainer: Any, folder: Path) -> None:
     from safetensors.torch import load_file
 
     model = trainer.accelerator.unwrap_model(trainer.model)
-    weights = load_file(folder / "adapter_model.safetensors")
+    file = folder / "adapter_model.safetensors"
+    if not file.is_file():
+        raise RunError(f"{file}: the best adapter is not there; put it back, or start a new run")
+    weights = load_file(file)
     outcome = set_peft_model_state_dict(model, weights)
     if outcome.unexpected_keys:
         raise RuntimeError(f"{folder}: unexpected adapter keys {outcome.unexpected_keys[:3]}")

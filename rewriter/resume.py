@@ -57,6 +57,11 @@ def compare(
             f"{run}: nothing to resume ({Path(error.filename).name} is missing); start without "
             "--resume"
         ) from error
+    except (yaml.YAMLError, ValueError) as error:
+        said = " ".join(str(error).split())
+        raise RunError(
+            f"{run}: cannot resume, config.yaml or run.json is damaged ({said}); start a new run"
+        ) from error
     _compare_settings(run, dict(_flat(saved)), dict(_flat(config)))
     for name, value in facts.items():
         if before.get(name) != value:

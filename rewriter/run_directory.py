@@ -17,6 +17,7 @@ runs/demo/
     pages/              pictures of pages, where pages are searched
     runs/*.trec         BACKEND.SYSTEM.trec, and qrels.trec beside the folder, for outside tools
     cost.json           minutes and peak memory of the process that finished the run
+    .lock               while a process is training into it; see rewriter/run_lock.py
 """
 
 import json
@@ -25,7 +26,8 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,7 @@ from typing import Any
 from rewriter.config import Config
 from rewriter.records import write_lines
 from rewriter.resume import RunError, compare, forget_after, last_checkpoint, step_of
+from rewriter.run_lock import LOCK, PATIENCE, alone_in
 from rewriter.yaml_source import ConfigError
 
 PACKAGES = ("trl", "transformers", "peft", "accelerate", "torch", "datasets", "rank-bm25", "bm25s")
@@ -85,22 +88,65 @@ class RunDirectory:
             RunError: the folder is in use, there is nothing to resume, or config or data differ.
         """
         if resume:
+            self._holds()  # a file in its place is named
             compare(self.path, config.dump(), facts, versions())
-            write_lines([config.to_yaml().rstrip()], self.path / "config.yaml")
-            checkpoint = last_checkpoint(self.checkpoints, every, needed)
-            forget_after(self.path, step_of(checkpoint) if checkpoint else 0)
+            with self._writing():
+                write_lines([config.to_yaml().rstrip()], self.path / "config.yaml")
+                checkpoint = last_checkpoint(self.checkpoints, every, needed)
+                forget_after(self.path, step_of(checkpoint) if checkpoint else 0)
             return checkpoint
         self.refuse_if_used()
-        try:
+        facts = {**facts, "versions": versions(), "git_commit": git_commit()}
+        with self._writing():
             self.path.mkdir(parents=True, exist_ok=True)
+            # In this order: what was killed in between can be overwritten by name.
+            write_lines([json.dumps(facts, indent=2)], self.path / "run.json")
             write_lines([config.to_yaml().rstrip()], self.path / "config.yaml")
+        return None
+
+    def enter(self, held: ExitStack, resume: bool, overwrite: bool) -> None:
+        """Keep other processes out of a run that is there; a new one is refused where one is.
+
+        Args:
+            held: keeps them out until it is closed.
+            resume: whether to go on with the run; waits a little for one that is about to end.
+            overwrite: whether to replace it.
+
+        Raises:
+            RunError: the folder is in use.
+        """
+        if not (resume or overwrite):
+            self.refuse_if_used()
+        elif self._holds() and self._is_run():  # else nothing is written into it
+            with self._writing():
+                held.enter_context(alone_in(self.path, PATIENCE if resume else 0.0))
+
+    def begin(self, held: ExitStack, overwrite: bool) -> None:
+        """Make the folder of a new run, and keep other processes out of it; see `enter`.
+
+        Raises:
+            RunError: the folder is in use, or cannot be written.
+        """
+        with self._writing():
+            if overwrite:
+                self.set_aside()
+            try:
+                self.path.mkdir(parents=True, exist_ok=True)
+                self.refuse_if_used()
+                held.enter_context(alone_in(self.path))
+            except (OSError, RunError):
+                self._bring_back()
+                raise
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise RunError(
-                f"{self.path} cannot be written ({error.strerror}); choose another with --output"
+                f"{self.path} cannot be written ({error.strerror}: {error.filename}); choose "
+                "another with --output"
             ) from error
-        facts = {**facts, "versions": versions(), "git_commit": git_commit()}
-        write_lines([json.dumps(facts, indent=2)], self.path / "run.json")
-        return None
 
     def write_cost(self, seconds: float) -> None:
         """`cost.json`: what this process took, from reading the configuration to the table."""
@@ -130,13 +176,16 @@ class RunDirectory:
         shutil.rmtree(self._aside, ignore_errors=True)
 
     def withdraw(self) -> None:
-        """Remove the folder again, if no file but what `prepare` wrote is in it.
+        """Remove the folder again, if no file but those of `begin` and `prepare` is in it.
 
         What was set aside for this run comes back.
         """
         files = {path.relative_to(self.path) for path in self.path.rglob("*") if path.is_file()}
-        if self.path.is_dir() and files <= {Path("config.yaml"), Path("run.json")}:
+        if self.path.is_dir() and files <= {Path("config.yaml"), Path("run.json"), Path(LOCK)}:
             shutil.rmtree(self.path)
+        self._bring_back()
+
+    def _bring_back(self) -> None:
         if self._aside.is_dir() and not self.path.exists():
             self._aside.rename(self.path)
 
@@ -147,7 +196,8 @@ class RunDirectory:
     def _holds(self) -> set[str]:
         if self.path.exists() and not self.path.is_dir():
             raise RunError(f"{self.path} is a file; choose a folder with --output")
-        return {entry.name for entry in self.path.iterdir()} if self.path.is_dir() else set()
+        entries = self.path.iterdir() if self.path.is_dir() else ()
+        return {entry.name for entry in entries} - {LOCK}
 
     def _is_run(self) -> bool:
         return (self.path / "run.json").is_file()

@@ -17,6 +17,7 @@ OWNED = {
     "load_best_model_at_end": "the best adapter by held-out NDCG@3, which is always kept",
     "metric_for_best_model": "held-out NDCG@3, which is always used",
     "resume_from_checkpoint": "`--resume`",
+    "trust_remote_code": "`model.trust_remote_code`",
     "remove_unused_columns": "the reward, which needs every column",
     "disable_tqdm": "the progress bar of rlqr",
     "restore_callback_states_from_checkpoint": "`--resume`",
@@ -55,6 +56,8 @@ NAMES: dict[str, tuple[Any, ...]] = {
 }
 # Fields that TRL lets be empty and a run cannot do without.
 NEEDED = ("max_completion_length",)
+# Ways to begin a LoRA that take their part out of the base model's weights.
+CHANGES_BASE = ("pissa", "olora", "corda", "loftq")
 TRACKERS = ("wandb", "tensorboard", "trackio")
 
 
@@ -78,6 +81,32 @@ def check_values(config: Config, given: Mapping[str, Any]) -> None:
         if name in NAMES and value not in NAMES[name]:
             allowed = ", ".join(str(one) for one in NAMES[name])
             raise ConfigError(f"{where} is {value!r}; it must be one of {allowed}")
+
+
+def check_adapter(config: Config, given: Mapping[str, Any]) -> None:
+    """Refuse a LoRA that changes the base model itself.
+
+    Without the adapter it would not be the untrained model that the result compares with, and the
+    adapter would fit no other copy of the base.
+
+    Args:
+        config: names the places.
+        given: the `lora` section, each value of its field's type.
+
+    Raises:
+        ConfigError: names the value and its place.
+    """
+    if given.get("bias", "none") != "none":
+        raise ConfigError(
+            f"{config.where('lora.bias')} is {given['bias']!r}, which trains biases of the base "
+            'model itself; only "none" leaves it as it is'
+        )
+    begun = given.get("init_lora_weights")
+    if isinstance(begun, str) and begun.startswith(CHANGES_BASE):
+        raise ConfigError(
+            f"{config.where('lora.init_lora_weights')} is {begun!r}, which changes the weights of "
+            'the base model itself; take true, "gaussian" or "orthogonal"'
+        )
 
 
 def check_trackers(config: Config, names: Sequence[str]) -> None:

@@ -12,11 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
-
 from rewriter.config import Config
 from rewriter.device import dtype_for, on_cpu
-from rewriter.trainer_limits import NAMES, OWNED, check_trackers, check_values
+from rewriter.trainer_limits import NAMES, OWNED, check_adapter, check_trackers, check_values
+from rewriter.trainer_values import COMPLETION_TOKENS, MAPPINGS, mapping, model_init, typed
 from rewriter.yaml_source import ConfigError
 
 
@@ -36,7 +35,7 @@ def grpo_config(config: Config) -> Any:
     check_values(config, given)
     use_cpu = on_cpu(bool(given.get("use_cpu", False)))
     values = _defaults(config, use_cpu, given) | given
-    values["model_init_kwargs"] = _init(config, use_cpu, given)
+    values["model_init_kwargs"] = _init(config, use_cpu)
     values |= {
         "output_dir": str(Path(config.output) / "checkpoints"),
         "eval_strategy": "no",
@@ -68,6 +67,7 @@ def lora_config(config: Config) -> Any:
         raise ConfigError(
             f"{config.where('lora')}: `model.adapter` brings its own LoRA settings; leave these out"
         )
+    check_adapter(config, given)
     values = {"task_type": "CAUSAL_LM", "target_modules": "all-linear"} | given
     try:
         return LoraConfig(**values)
@@ -110,22 +110,19 @@ def _defaults(config: Config, use_cpu: bool, given: Mapping[str, Any]) -> dict[s
         "save_steps": config.evaluation.every,
         "save_total_limit": 2,
         "beta": 0.0,
-        # As the evaluation does: a rollout must not be longer than what is judged and kept.
-        "max_completion_length": 256,
+        "max_completion_length": COMPLETION_TOKENS,
     }
 
 
-def _init(config: Config, use_cpu: bool, given: Mapping[str, Any]) -> dict[str, Any]:
-    """How the model is loaded: `model`, and over it what `trainer.model_init_kwargs` names."""
+def _init(config: Config, use_cpu: bool) -> dict[str, Any]:
+    """How the model is loaded."""
     settings = config.model
-    init = {
+    return {
         "trust_remote_code": settings.trust_remote_code,
         "dtype": str(dtype_for(settings.dtype, use_cpu)).removeprefix("torch."),
         **({} if settings.revision is None else {"revision": settings.revision}),
-        **settings.init,
-        **(given.get("model_init_kwargs") or {}),
+        **model_init(config),
     }
-    return init | {"use_safetensors": True}  # never a pickle
 
 
 def _checked(config: Config, section: str, wanted: Any) -> dict[str, Any]:
@@ -142,27 +139,15 @@ def _checked(config: Config, section: str, wanted: Any) -> dict[str, Any]:
             hint = f"; did you mean `{close[0]}`?" if close else ""
             raise ConfigError(f"{where} is not a field of {wanted.__name__}{hint}")
         known = section == "trainer" and value in NAMES.get(name, ())  # TRL's hints are narrower
-        values[name] = value if known else _typed(where, value, hints.get(name, Any))
+        values[name] = value if known else typed(where, value, hints.get(name, Any))
+        if section == "trainer" and name in MAPPINGS:
+            values[name] = mapping(config, name)
     return values
 
 
 def _refused(config: Config, section: str, error: Exception) -> ConfigError:
     """What the dataclass itself says, on one line: it seldom names the field."""
     return ConfigError(f"{config.where(section)}: {' '.join(str(error).split())}")
-
-
-def _typed(where: str, value: Any, hint: Any) -> Any:
-    try:
-        adapter: TypeAdapter[Any] = TypeAdapter(hint)
-    except (PydanticSchemaGenerationError, PydanticUserError, NameError):
-        return value  # a type of a package that is not there: the dataclass itself will judge
-    try:
-        read = adapter.validate_python(value, strict=False)
-    except ValidationError as error:
-        reason = error.errors()[0]["msg"]
-        raise ConfigError(f"{where}: {reason} (given: {value!r})") from error
-    # "1e-5" is text in YAML 1.1; the dataclass would take it as it is.
-    return read if isinstance(value, str) and isinstance(read, int | float) else value
 
 
 def _check_boundaries(options: Any, config: Config) -> None:

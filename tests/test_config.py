@@ -297,7 +297,8 @@ def test_where_without_a_file_is_the_key_alone() -> None:
 
 def reward_of(file: Path, backends: str, *overrides: str) -> dict[str, Any]:
     file.write_text(f"model:\n  name: x\nreward:\n  backends: {backends}\n")
-    return load(file, overrides).dump()["reward"]["backends"]
+    backends = load(file, overrides).reward.backends
+    return {name: one.model_dump() for name, one in backends.items()}
 
 
 def test_reward_backends_are_opened_by_dotted_overrides(file: Path) -> None:
@@ -310,6 +311,21 @@ def test_reward_backends_are_opened_by_dotted_overrides(file: Path) -> None:
     assert reward_of(file, "{lexical: {k: 9}}", "--reward.backends", "lexical", *override) == {
         "lexical": full
     }
+
+
+def test_a_saved_configuration_still_heeds_what_is_said_for_all_backends(
+    file: Path, tmp_path: Path
+) -> None:
+    """With `kind` written out for each of them, `--reward.kind` would change nothing."""
+    reward_of(file, "{lexical: {k: 9}, semantic: {weight: 0.5}}")
+    saved = tmp_path / "saved.yaml"
+    saved.write_text(load(file, ["--reward.kind", "rank"]).to_yaml())
+    assert load(saved) == load(file, ["--reward.kind", "rank"])
+    again = load(saved, ["--reward.kind", "hit", "--reward.k", "7"]).reward.backends
+    assert [(one.kind, one.k, one.weight) for one in again.values()] == [
+        ("hit", 9, 1.0),
+        ("hit", 7, 0.5),
+    ]
 
 
 def test_short_form_of_a_backend_that_does_not_exist(file: Path) -> None:

@@ -1,6 +1,7 @@
 """What stops a run before its first step, and that the check itself leaves no trace."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,7 +9,8 @@ import torch
 from safetensors.torch import load_file
 
 from retrievers.models import ModelError
-from rewriter.preflight import PreflightError
+from rewriter.base_model import load_tokenizer
+from rewriter.preflight import PreflightError, check_room
 from tests import tiny
 
 
@@ -38,6 +40,21 @@ def test_completions_that_are_only_too_long_are_a_warning(
     """With more tokens they would end: training shortens them."""
     tiny.train_tiny(tmp_path, trainer={"max_completion_length": 1, "max_steps": 2})
     assert "are longer than trainer.max_completion_length (1)" in caplog.text
+
+
+def test_room_is_looked_for_in_tokens_not_in_letters(tmp_path: Path) -> None:
+    """Nine prompts of one long word fit; a shorter one of many words does not."""
+    tokenizer = load_tokenizer(str(tiny.save_policy(tmp_path / "policy")), None)
+    texts = [*(["a" * 600] * 9), "b " * 260]
+    rows = [
+        {"query_id": f"q{n}", "prompt": [{"role": "user", "content": text}]}
+        for n, text in enumerate(texts)
+    ]
+    model = SimpleNamespace(config=SimpleNamespace(max_position_embeddings=256))
+    options = SimpleNamespace(max_completion_length=8, chat_template_kwargs=None)
+    check_room(model, tokenizer, rows[:9], options)
+    with pytest.raises(PreflightError, match=r"training query 'q9': its prompt has 26\d tokens"):
+        check_room(model, tokenizer, rows, options)
 
 
 def test_the_check_changes_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

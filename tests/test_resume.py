@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 
 from rewriter.resume import RunError
 from rewriter.run_directory import RunDirectory
+from rewriter.run_lock import LOCK, alone_in
 from tests import own_rewards, tiny
 
 # Six prompts, two a step: an epoch is three steps.
@@ -104,6 +105,20 @@ def test_a_resumed_run_equals_one_without_a_break(
     _assert_same_run(run, whole)
 
 
+def test_a_second_process_does_not_touch_the_run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = _crash(folder, 3)
+    monkeypatch.setattr("rewriter.run_directory.PATIENCE", 0.0)
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    with alone_in(run.path):
+        before[run.path / LOCK] = (run.path / LOCK).read_bytes()
+        with pytest.raises(RunError, match="is training into it"):
+            _resume(folder)
+        after = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    assert after == before
+
+
 def test_a_crash_before_the_first_checkpoint_starts_over(folder: Path, whole: RunDirectory) -> None:
     run = _crash(folder, 1)
     assert not list(run.checkpoints.glob("checkpoint-*"))
@@ -167,6 +182,12 @@ def test_a_finished_run_resumed_makes_no_step_more(folder: Path) -> None:
     _resume(folder, **four)
     assert (run.metrics.read_bytes(), tiny.read(run.result)) == before
     assert not (run.checkpoints / "checkpoint-5").exists()
+    shutil.rmtree(run.adapters)
+    with pytest.raises(RunError, match=r"adapter_model.safetensors: the best adapter is not there"):
+        _resume(folder, **four)
+    run.evaluations.unlink()
+    with pytest.raises(RunError, match=r"evaluations.jsonl holds no evaluation"):
+        _resume(folder, **four)
 
 
 @pytest.mark.parametrize("damage", ["no state", "half a state", "state of another step"])

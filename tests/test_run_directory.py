@@ -1,5 +1,6 @@
 """Who may write into a run's folder."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import yaml
 from rewriter.config import Config
 from rewriter.resume import RunError
 from rewriter.run_directory import RunDirectory, refuse_other_overwrite
+from rewriter.run_lock import alone_in
 from rewriter.yaml_source import ConfigError
 
 FACTS = {"documents": "a" * 64, "training_queries": "b" * 64, "processes": 1}
@@ -103,6 +105,102 @@ def test_what_never_began_is_withdrawn(tmp_path: Path, run: RunDirectory) -> Non
     fresh.withdraw()
     assert not fresh.path.exists()
     fresh.withdraw()
+
+
+@pytest.mark.parametrize(("resume", "overwrite"), [(True, False), (False, True)])
+def test_a_run_that_another_process_writes_is_left_alone(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, resume: bool, overwrite: bool
+) -> None:
+    monkeypatch.setattr("rewriter.run_directory.PATIENCE", 0.3)
+    with alone_in(run.path), ExitStack() as held:
+        with pytest.raises(RunError, match=rf"^{run.path}: process \d+ on .* is training into it"):
+            run.enter(held, resume, overwrite)
+        assert run.metrics.is_file()
+    with ExitStack() as held:
+        run.enter(held, resume, overwrite)
+        with pytest.raises(RunError), alone_in(run.path):
+            pass
+
+
+def test_of_two_new_runs_into_one_folder_one_begins(tmp_path: Path) -> None:
+    """Both found it empty; the second one must not take away what the first one wrote."""
+    run = RunDirectory(tmp_path / "run")
+    with ExitStack() as first, ExitStack() as second:
+        run.enter(first, False, False)
+        run.enter(second, False, False)
+        run.begin(first, False)
+        with pytest.raises(RunError, match="is training into it"):
+            run.begin(second, False)
+        run.prepare(_config(run.path), FACTS, resume=False)
+        with pytest.raises(RunError, match="holds a run already"):
+            run.begin(second, False)
+        assert (run.path / "config.yaml").is_file()
+
+
+def test_a_replaced_run_is_kept_by_its_new_process(run: RunDirectory) -> None:
+    with ExitStack() as held:
+        run.enter(held, False, True)
+        run.begin(held, True)
+        with pytest.raises(RunError), alone_in(run.path):
+            pass
+
+
+def test_a_folder_that_cannot_be_made_leaves_the_old_run_in_its_place(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device", "run")
+
+    with ExitStack() as held, monkeypatch.context() as patched:
+        patched.setattr(Path, "mkdir", full)
+        with pytest.raises(RunError, match=r"cannot be written \(No space left on device"):
+            run.begin(held, True)
+    assert run.metrics.is_file()
+
+
+def test_what_cannot_be_written_is_one_line(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(lines: Any, path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("rewriter.run_directory.write_lines", refused)
+    with pytest.raises(RunError, match=r"cannot be written \(Permission denied: .*config.yaml\)"):
+        _resume(run)
+
+
+def test_a_kill_amid_the_first_files_leaves_what_can_be_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rewriter.records import write_lines
+
+    def killed(lines: Any, path: Path) -> None:
+        if path.name == "config.yaml":
+            raise KeyboardInterrupt
+        write_lines(lines, path)
+
+    run = RunDirectory(tmp_path / "run")
+    monkeypatch.setattr("rewriter.run_directory.write_lines", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run.prepare(_config(run.path), FACTS, resume=False)
+    run.set_aside()
+    assert not run.path.exists()
+
+
+def test_a_file_cannot_be_resumed(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("…")
+    with pytest.raises(RunError, match="is a file"):
+        _resume(RunDirectory(tmp_path / "run"))
+
+
+@pytest.mark.parametrize(("file", "text"), [("config.yaml", "a: [1"), ("run.json", '{"docu')])
+def test_a_damaged_file_is_one_line(run: RunDirectory, file: str, text: str) -> None:
+    (run.path / file).write_text(text)
+    with pytest.raises(
+        RunError, match=r"cannot resume, .* is damaged \(.*\); start a new"
+    ) as refused:
+        _resume(run)
+    assert "\n" not in str(refused.value)
 
 
 def test_nothing_to_resume(tmp_path: Path) -> None:

@@ -57,10 +57,13 @@ class Fake(Retriever):
         return [Hit("gold" if n == rank else ids[n - 1], -float(n)) for n in range(1, k + 1)]
 
 
-def panel(*retrievers: Retriever, on_step: Any = None, **given: Any) -> RewardPanel:
+def panel(
+    *retrievers: Retriever, on_step: Any = None, drop_query_id: bool = False, **given: Any
+) -> RewardPanel:
     named = {one.backend: one for one in retrievers}
-    settings = {"backends": list(named), "failure_penalty": 0.0, "backoff_s": 0.0} | given
-    return RewardPanel(named, RewardSettings.model_validate(settings), on_step=on_step)
+    values = {"backends": list(named), "failure_penalty": 0.0, "backoff_s": 0.0} | given
+    settings = RewardSettings.model_validate(values)
+    return RewardPanel(named, settings, on_step=on_step, drop_query_id=drop_query_id)
 
 
 def columns(count: int, **given: Any) -> dict[str, Any]:
@@ -192,6 +195,15 @@ def test_gain_is_over_the_raw_query_in_the_same_search() -> None:
     # .63093 is the raw query's; breaking the format may not earn more than a bad rewrite
     assert found == {"lexical_gain_ndcg@3": pytest.approx([0.36907, -0.63093, -0.63093], abs=1e-5)}
     assert fake.calls == [["r1", "r2", "no"]]
+
+
+@pytest.mark.parametrize(("drop", "earned"), [(False, [0.63093, 0.0]), (True, [1.0, 0.5])])
+def test_where_the_evaluation_drops_the_querys_own_document_so_does_the_reward(
+    drop: bool, earned: list[float]
+) -> None:
+    """ "r2" finds other-1, gold; "r4" other-1, -2, -3, gold: one less before it, to rank 3."""
+    found = rewards(panel(Fake(), drop_query_id=drop), ["r2", "r4"], query_id=["other-1"] * 2)
+    assert found == {"lexical_ndcg@3": pytest.approx(earned, abs=1e-5)}
 
 
 def test_render_makes_the_search_text() -> None:

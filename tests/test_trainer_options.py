@@ -50,7 +50,7 @@ def test_defaults_for_a_gpu(monkeypatch: pytest.MonkeyPatch, fast: bool) -> None
     values = _defaults(_config(), False, {})
     assert values["bf16"] is fast
     assert values["activation_checkpointing"] is True
-    assert _init(_config(), False, {})["dtype"] == ("bfloat16" if fast else "float32")
+    assert _init(_config(), False)["dtype"] == ("bfloat16" if fast else "float32")
 
 
 @pytest.mark.parametrize("name", ["gradient_checkpointing", "activation_checkpointing"])
@@ -242,10 +242,96 @@ def test_arguments_of_the_model_stand_beside_those_of_its_section() -> None:
     assert init["use_safetensors"] is True  # a pickle is never read
 
 
-def test_rollouts_are_as_long_as_what_is_evaluated() -> None:
+@pytest.mark.parametrize("name", ["dtype", "torch_dtype", "revision", "trust_remote_code"])
+def test_what_a_key_of_the_model_decides_is_given_there(name: str) -> None:
+    """Given elsewhere, neither evaluation nor a saved manifest would know of it."""
+    with pytest.raises(ConfigError, match=rf"model_init_kwargs.{name}. is decided by .model\."):
+        _options(model_init_kwargs={name: "float16"})
+    with pytest.raises(ValueError, match=rf"{name} is decided by .model\."):
+        Config.model_validate({"model": {"name": "m", "init": {name: "float16"}}, "reward": {}})
+    with pytest.raises(ConfigError, match=r"decided by .model.trust_remote_code"):
+        _options(trust_remote_code=True)
+
+
+@pytest.mark.parametrize("given", [{}, *({"max_completion_length": n} for n in (24, "24", 24.0))])
+def test_rollouts_are_as_long_as_what_is_evaluated(given: dict[str, Any]) -> None:
     from rewriter.evaluation.models import decoding_of
 
-    assert _options().max_completion_length == decoding_of(_config()).max_new_tokens
+    wanted = 24 if given else 256
+    decoding, rollouts = decoding_of(_config(**given)), _options(**given).max_completion_length
+    assert decoding.max_new_tokens == rollouts == wanted
+    assert type(decoding.max_new_tokens) is type(rollouts) is int
+
+
+@pytest.mark.parametrize("given", [{"enable_thinking": False}, '{"enable_thinking": false}'])
+def test_the_template_is_asked_alike_in_training_and_evaluation(given: Any) -> None:
+    from rewriter.evaluation.models import decoding_of
+
+    config = _config(chat_template_kwargs=given)
+    wanted = {"enable_thinking": False}
+    assert decoding_of(config).chat_template_kwargs == wanted
+    assert grpo_config(config).chat_template_kwargs == wanted
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"max_completion_length": None}, "is null"),
+        ({"max_completion_length": "many"}, "valid integer"),
+        ({"max_completion_length": 0}, "1 or more"),
+        ({"max_completion_length": True}, "a boolean is no number"),
+        ({"chat_template_kwargs": "enable_thinking"}, "is no mapping"),
+        ({"chat_template_kwargs": [1]}, "is no mapping|valid"),
+    ],
+)
+def test_evaluation_refuses_what_training_does(given: dict[str, Any], says: str) -> None:
+    from rewriter.evaluation.models import decoding_of
+
+    for read in (decoding_of, grpo_config):
+        with pytest.raises(ConfigError, match=says):
+            read(_config(**given))
+
+
+def test_arguments_of_the_model_as_json() -> None:
+    init = _options(model_init_kwargs='{"attn_implementation": "eager"}').model_init_kwargs
+    assert init["attn_implementation"] == "eager"
+    with pytest.raises(ConfigError, match=r"`trainer.model_init_kwargs`: 'eager' is no mapping"):
+        _options(model_init_kwargs="eager")
+
+
+def test_numbers_are_of_their_fields_type() -> None:
+    """1e3 is a number of steps; for a range it must be whole."""
+    options = _options(max_steps=1e3, num_generations="4", learning_rate="1e-5", bf16="false")
+    assert (options.max_steps, type(options.max_steps)) == (1000, int)
+    assert (options.num_generations, options.learning_rate) == (4, 1e-5)
+    assert options.bf16 is False
+    for name, value, says in [
+        ("max_steps", 10.5, "fractional part"),
+        ("max_steps", True, "a boolean is no number"),
+        ("learning_rate", True, "a boolean is no number"),
+    ]:
+        with pytest.raises(ConfigError, match=rf"`trainer.{name}`: .*{says}"):
+            _options(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("bias", "all"),
+        ("bias", "lora_only"),
+        *(("init_lora_weights", way) for way in ("pissa", "olora", "corda", "loftq")),
+    ],
+)
+def test_a_lora_that_changes_the_base_model_is_refused(name: str, value: str) -> None:
+    config = _config().model_copy(update={"lora": {name: value}})
+    with pytest.raises(ConfigError, match=rf"`lora.{name}` is '{value}', which"):
+        lora_config(config)
+
+
+@pytest.mark.parametrize("way", [True, "gaussian", "orthogonal"])
+def test_a_lora_that_leaves_the_base_model_is_taken(way: Any) -> None:
+    config = _config().model_copy(update={"lora": {"init_lora_weights": way, "bias": "none"}})
+    assert lora_config(config).init_lora_weights == way
 
 
 def test_fp16_alone_is_fp16(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from retrievers.base import PermanentSearchError, SearchError
 from retrievers.lexical import LexicalRetriever
 from retrievers.models import ModelError
-from rewriter import Rewriter
+from rewriter import Rewriter, result, training
+from rewriter.evaluation import EvaluationError
 from rewriter.preflight import PreflightError
 from rewriter.records import read_records
 from rewriter.report.gather import gather
@@ -340,6 +341,29 @@ def test_prompts_that_do_not_fill_a_batch_are_said(
     assert ("4 of 5 training queries used an epoch (1 dropped)" in caplog.text) == (rows == 5)
     assert len(tiny.steps(run)) == 2
     assert len({row["query_id"] for row in tiny.lines(run.completions(0))}) == 4
+
+
+def test_the_collections_conventions_hold_in_reward_and_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+
+    def noted(function: Any, name: str) -> Any:
+        def call(*given: Any, **named: Any) -> Any:
+            seen.append((name, named[name]))
+            return function(*given, **named)
+
+        return call
+
+    panel, summarise = training.RewardPanel, result.summarise
+    monkeypatch.setattr("rewriter.training.RewardPanel", noted(panel, "drop_query_id"))
+    monkeypatch.setattr("rewriter.result.summarise", noted(summarise, "subset"))
+    with pytest.raises(EvaluationError, match="no query has a column 'colour'"):
+        tiny.train_tiny(tmp_path, collection={"subset": "colour"})
+    assert not (tmp_path / "run").exists()
+    conventions = {"subset": "origin", "drop_query_id": True}
+    tiny.train_tiny(tmp_path, collection=conventions, trainer={"max_steps": 1})
+    assert seen == [("drop_query_id", True), ("subset", "origin")]
 
 
 def test_fewer_prompts_than_a_batch_name_the_setting_to_lower(tmp_path: Path) -> None:

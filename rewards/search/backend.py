@@ -17,20 +17,28 @@ class Backend:
         name: as in the settings.
         retriever: what is searched.
         settings: of the whole reward.
+        drop_query_id: leave out a hit whose id is the query's; one more is asked for instead.
 
     Attributes:
         reward: this backend's own settings.
         label: name of its reward function.
     """
 
-    def __init__(self, name: str, retriever: Retriever, settings: RewardSettings) -> None:
+    def __init__(
+        self,
+        name: str,
+        retriever: Retriever,
+        settings: RewardSettings,
+        drop_query_id: bool = False,
+    ) -> None:
         self.name = name
         self.retriever = retriever
         self.reward = settings.backends[name]
         self.label = settings.label(name)
         depth = settings.depth(name)
         patience = Patience(settings.retries, settings.backoff_s, settings.max_failures)
-        self._search = PatientSearch(name, retriever, depth, patience)
+        self._search = PatientSearch(name, retriever, depth + drop_query_id, patience)
+        self._drop_query_id = drop_query_id
         self._in_a_row = 0
         kind = self.reward.kind
         self._measure = partial(best_rank, k=depth) if kind == "rank" else Measure(kind, depth)
@@ -71,7 +79,10 @@ class Backend:
         return text is not None and self._value(row, text, found) > 0
 
     def _value(self, row: Row, text: str, found: Mapping[str, list[Hit] | None]) -> float:
-        return self._measure([hit.id for hit in found[text] or ()], row.grades)
+        ids = [hit.id for hit in found[text] or ()]
+        if self._drop_query_id:
+            ids = [one for one in ids if one != row.query_id]
+        return self._measure(ids, row.grades)
 
 
 def best_rank(ranking: Ranking, grades: Grades, k: int) -> float:

@@ -48,6 +48,7 @@ class RewardPanel:
         render: (query, rewrite) -> search text; the rewrite alone if None.
         answer_tag: see `rewards.parsing.parse`.
         on_step: called with every step's scores, on every rank with its own.
+        drop_query_id: leave out a hit whose id is the query's, as the evaluation then does.
 
     Attributes:
         functions: one a backend, in the settings' order, named as `RewardSettings.label` says; then
@@ -75,10 +76,12 @@ class RewardPanel:
         render: Render | None = None,
         answer_tag: str | None = None,
         on_step: Callable[[StepScores], None] | None = None,
+        drop_query_id: bool = False,
     ) -> None:
         self.settings = settings
         self._backends = [
-            Backend(name, _retriever(retrievers, name), settings) for name in settings.backends
+            Backend(name, _retriever(retrievers, name), settings, drop_query_id)
+            for name in settings.backends
         ]
         names = [backend.label for backend in self._backends]
         self._shapes = settings.failure_penalty > 0 or settings.length_weight > 0

@@ -27,6 +27,14 @@ from rewriter.prompt import PromptSettings
 from rewriter.synthesis.settings import SynthesisSettings
 from rewriter.yaml_source import dump
 
+# What `from_pretrained` is told by keys of `model`: argument → key.
+DECIDED = {
+    "revision": "revision",
+    "dtype": "dtype",
+    "torch_dtype": "dtype",
+    "trust_remote_code": "trust_remote_code",
+}
+
 
 class Section(BaseModel):
     """A section of the file: unknown keys are refused."""
@@ -99,6 +107,13 @@ class ModelSettings(Section):
     trust_remote_code: bool = False
     adapter: str | None = None
     init: dict[str, Any] = {}
+
+    @field_validator("init")
+    @classmethod
+    def _undecided(cls, init: dict[str, Any]) -> dict[str, Any]:
+        for name in sorted(DECIDED.keys() & init.keys()):
+            raise ValueError(f"{name} is decided by `model.{DECIDED[name]}`; give it there")
+        return init
 
     @field_validator("name")
     @classmethod

@@ -12,6 +12,7 @@ from rewriter.config import Config
 from rewriter.evaluation.plan import Entry
 from rewriter.generation import Decoding
 from rewriter.prompt_systems import PromptSystem
+from rewriter.trainer_values import completion_tokens, model_init, template_kwargs
 
 _ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
 
@@ -82,20 +83,23 @@ class Models:
             settings = self._config.model
             init: dict[str, Any] = {"trust_remote_code": settings.trust_remote_code}
             if name == settings.name:
-                init |= settings.init
+                init |= model_init(self._config)
             model, _ = load_model(name, revision, dtype, **init)
             self._loaded = _Base(key, model, weights_digest(model))
         return self._loaded
 
 
 def decoding_of(config: Config) -> Decoding:
-    """How the base model and the trained one answer: greedy, within the run's token limit."""
+    """How the base model and the trained one answer: greedy, within the run's token limit.
+
+    Raises:
+        ConfigError: the `trainer` section gives that limit, or the template's arguments, wrongly.
+    """
     evaluation = config.evaluation
     return Decoding(
-        max_new_tokens=evaluation.max_new_tokens
-        or config.trainer.get("max_completion_length", 256),
+        max_new_tokens=evaluation.max_new_tokens or completion_tokens(config),
         batch_size=evaluation.batch_size,
-        chat_template_kwargs=config.trainer.get("chat_template_kwargs"),
+        chat_template_kwargs=template_kwargs(config),
     )
 
 

@@ -23,15 +23,15 @@ class Untrained:
 
     def __init__(self, context: "Context", settings: "LearnableSettings") -> None:
         from rewriter.generation import Decoding
+        from rewriter.trainer_values import completion_tokens, template_kwargs
 
         self._config = context.config
         self._folder = context.cache
-        trainer = self._config.trainer
         self._decoding = Decoding(
-            max_new_tokens=settings.max_new_tokens or trainer.get("max_completion_length", 256),
+            max_new_tokens=settings.max_new_tokens or completion_tokens(self._config),
             batch_size=settings.batch_size,
             temperature=settings.temperature,
-            chat_template_kwargs=trainer.get("chat_template_kwargs"),
+            chat_template_kwargs=template_kwargs(self._config),
         )
         self._loaded: tuple[Any, Any] | None = None
 
@@ -69,10 +69,11 @@ class Untrained:
 
         from rewriter.generation import generate
         from rewriter.policy import load_model
+        from rewriter.trainer_values import model_init
 
         if self._loaded is None:
             settings = self._config.model
-            init = {**settings.init, "trust_remote_code": settings.trust_remote_code}
+            init = {**model_init(self._config), "trust_remote_code": settings.trust_remote_code}
             self._loaded = load_model(settings.name, settings.revision, settings.dtype, **init)
         conversations = self._config.prompt.batch(texts)
         with torch.random.fork_rng():
