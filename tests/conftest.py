@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
@@ -13,6 +14,9 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import retrievers  # noqa: F401 - puts the torchvision guard in place before transformers
+
+if TYPE_CHECKING:
+    from tests.ablation_runs import Jobs
 
 # How long an example takes says more about a shared machine than about the code.
 hypothesis.settings.register_profile("rlqr", deadline=None)
@@ -30,3 +34,23 @@ def _logging_of_its_own() -> Iterator[None]:
     yield
     for log, log.handlers, level, log.propagate in before:
         log.setLevel(level)
+
+
+@pytest.fixture
+def signals() -> Iterator[None]:
+    """What a test's own worker does about signals ends with the test."""
+    from tests.ablation_runs import signals_as_before
+
+    with signals_as_before():
+        yield
+
+
+@pytest.fixture
+def jobs(monkeypatch: pytest.MonkeyPatch) -> "Jobs":
+    """A worker's jobs, done in this process."""
+    from rewriter.ablation import worker
+    from tests.ablation_runs import Jobs
+
+    made = Jobs()
+    monkeypatch.setattr(worker, "run_bound", made)
+    return made

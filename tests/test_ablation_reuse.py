@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +16,9 @@ from rewriter.config import Config, load
 from rewriter.resume import compare
 from rewriter.run_directory import RunDirectory
 from tests.ablation_grids import config_of, measured
-from tests.ablation_runs import Jobs, ends_with, outcomes, signals_as_before, written
+from tests.ablation_runs import Jobs, ends_with, outcomes, written
 
-
-@pytest.fixture(autouse=True)
-def _signals_as_before() -> Iterator[None]:
-    with signals_as_before():
-        yield
-
-
-@pytest.fixture
-def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
-    made = Jobs()
-    monkeypatch.setattr(worker, "run_bound", made)
-    return made
+pytestmark = pytest.mark.usefixtures("signals")
 
 
 def test_a_finished_run_is_reused_if_data_and_settings_are_the_same(

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +17,12 @@ from rewriter.ablation import worker
 from rewriter.ablation.state import Outcome
 from rewriter.run_directory import RunDirectory
 from tests import tiny
-from tests.ablation_runs import Jobs, ends_with, outcomes, signals_as_before, written
+from tests.ablation_runs import Jobs, ends_with, outcomes, written
 
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.fixture(autouse=True)
-def _signals_as_before() -> Iterator[None]:
-    with signals_as_before():
-        yield
-
-
-@pytest.fixture
-def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
-    made = Jobs()
-    monkeypatch.setattr(worker, "run_bound", made)
-    return made
+pytestmark = pytest.mark.usefixtures("signals")
 
 
 def test_a_grid_with_a_run_that_fails(
