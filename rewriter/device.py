@@ -1,6 +1,9 @@
 """Which device and number format a run uses, decided from what the machine can compute in."""
 
+import os
 from typing import Any
+
+KERNELS = 64  # kept at most, of oneDNN's and of torch's
 
 
 def dtype_for(name: str, use_cpu: bool) -> Any:
@@ -28,6 +31,18 @@ def on_cpu(asked: bool) -> bool:
     import torch
 
     return asked or not torch.accelerator.is_available()
+
+
+def limit_kernel_caches() -> None:
+    """Keep few of the kernels that a CPU compiles for each shape of a product.
+
+    The batches of a training have ever other lengths, so that a kernel seldom comes back: the 1,024
+    that oneDNN and torch each keep by default save no time and grow to about 1 GiB. Where the
+    environment names a number, that one holds. Counts for a process that has not multiplied
+    anything yet.
+    """
+    for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
+        os.environ.setdefault(name, str(KERNELS))
 
 
 def _cpu_computes_bf16() -> bool:

@@ -21,6 +21,7 @@ from rewards.search import RewardPanel, StepScores
 from rewriter.config import Config
 from rewriter.config.backends import open_retrievers
 from rewriter.config.conventions import conventions
+from rewriter.device import limit_kernel_caches
 from rewriter.evaluation.groups import check_subset, query_groups
 from rewriter.resume import step_of
 from rewriter.run_directory import RunDirectory, refuse_other_overwrite
@@ -53,6 +54,7 @@ def train(config: Config, *, resume: bool = False, overwrite: str | None = None)
     started = time.time()
     refuse_other_overwrite(config, overwrite, resume)
     _set_threads(config)
+    limit_kernel_caches()
     from rewriter.trainer_options import grpo_config, lora_config
 
     config.reward.load_function()

@@ -1,5 +1,8 @@
 """The number format follows the device."""
 
+import os
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -68,3 +71,36 @@ def test_threads_are_a_share_of_the_cores(
     config: Any = SimpleNamespace(threads=asked)
     _set_threads(config)
     assert chosen == [threads]
+
+
+@pytest.mark.slow
+def test_kernels_of_other_shapes_do_not_pile_up() -> None:
+    """Each length of a batch has kernels of its own; by default 2 × 1,024 of them are kept."""
+    program = """
+import torch
+from rewriter.device import limit_kernel_caches
+from rewriter.peak_memory import peak
+{limit}
+layer = torch.nn.Linear(1536, 576, bias=False, dtype=torch.bfloat16)
+before = peak()
+for rows in range(300, 500):
+    layer(torch.zeros(rows, 1536, dtype=torch.bfloat16, requires_grad=True)).sum().backward()
+print((peak() - before) / 2**20, torch.backends.mkldnn.is_available())
+"""
+    grown = {}
+    for limit in ("", "limit_kernel_caches()"):
+        command = [sys.executable, "-c", program.format(limit=limit)]
+        clean = {key: value for key, value in os.environ.items() if not key.endswith("CAPACITY")}
+        told = subprocess.run(command, capture_output=True, text=True, check=True, env=clean)
+        grown[limit], onednn = float(told.stdout.split()[0]), told.stdout.split()[1] == "True"
+    if not onednn or not torch.cpu._is_amx_tile_supported():
+        pytest.skip("another library multiplies here, or small kernels do")
+    assert grown["limit_kernel_caches()"] < grown[""] / 2, grown
+
+
+def test_the_environment_may_name_how_many_kernels_to_keep(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LRU_CACHE_CAPACITY", "7")
+    monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", raising=False)
+    device.limit_kernel_caches()
+    assert os.environ["LRU_CACHE_CAPACITY"] == "7"
+    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == str(device.KERNELS)
