@@ -23,6 +23,7 @@ class Outcome:
     Attributes:
         group: equal for the completions that are compared with each other.
         search: weighted sum of its search rewards, None where a search failed.
+        own: what the user's own reward function gives it.
         unparsed: whether no rewrite could be read from it.
         outside: characters of the output that are not the rewrite.
         found: backend -> whether its search found a relevant document, for those that applied.
@@ -33,6 +34,7 @@ class Outcome:
     unparsed: bool
     outside: int
     found: Mapping[str, bool] = field(default_factory=dict)
+    own: float = 0.0
 
 
 def by_group(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:

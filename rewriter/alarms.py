@@ -67,7 +67,7 @@ class Alarms(TrainerCallback):  # type: ignore[misc]
     def _see(self, logs: Mapping[str, Any]) -> tuple[float, float] | None:
         """Means of reward and of groups without a signal, once the window is full."""
         self._rewards.append(float(logs["reward"]))
-        self._flat.append(float(logs.get("frac_reward_zero_std") or 0.0))
+        self._flat.append(float(logs.get("groups/equal_reward") or 0.0))
         if len(self._rewards) < self._settings.window:
             return None
         mean = sum(self._rewards) / len(self._rewards)

@@ -130,7 +130,7 @@ def test_a_rising_reward_raises_none(run: RunDirectory) -> None:
 
 def test_groups_without_a_signal_raise_an_alarm_that_says_which(run: RunDirectory) -> None:
     alarms = Alarms(AlarmSettings(window=2), run)
-    logs = {"frac_reward_zero_std": 1.0, "lexical/all_hit": 0.25, "lexical/all_miss": 0.75}
+    logs = {"groups/equal_reward": 1.0, "lexical/all_hit": 0.25, "lexical/all_miss": 0.75}
     for step in (1, 2):
         _log(alarms, step, reward=0.1, **logs)
     ((step, name, message),) = alarms.raised

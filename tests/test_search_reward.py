@@ -189,6 +189,31 @@ def test_shares_are_of_groups() -> None:
     assert (log["lexical/all_hit"], log["lexical/all_miss"]) == (0.25, 0.5)
 
 
+@pytest.mark.parametrize(
+    ("given", "equal"),
+    [
+        ({}, 0.5),  # c and d: nothing found, an empty rewrite costs nothing
+        ({"failure_penalty": 0.1}, 0.25),  # the empty one earns less
+        ({"function": "tests.own_rewards:seven_words"}, 0.25),  # and has a word less
+    ],
+)
+def test_groups_in_which_all_earn_the_same_are_counted(given: Any, equal: float) -> None:
+    log = Log()
+    ids = ["a", "a", "b", "b", "c", "c", "d", "d"]
+    texts = ["r1", "r3", "r1", "no", "no", "no", "no", ""]
+    rewards(panel(Fake(), **given), texts, query_id=ids, log_metric=log)
+    assert log["groups/equal_reward"] == equal
+
+
+def test_a_row_whose_search_failed_makes_no_group_unequal() -> None:
+    log = Log()
+    fake = Fake(bad=["r3"])
+    rewards(panel(fake, retries=0), ["r1", "r1", "r3"], query_id=["a"] * 3, log_metric=log)
+    assert log["groups/equal_reward"] == 1
+    rewards(panel(fake, retries=0), ["r3"] * 3, query_id=["a"] * 3, log_metric=(none := Log()))
+    assert "groups/equal_reward" not in none
+
+
 def test_gain_is_over_the_raw_query_in_the_same_search() -> None:
     fake = Fake()
     found = rewards(panel(fake, gain=True), ["r1", "no", ""], query=["r2"] * 3)

@@ -242,7 +242,7 @@ def test_constant_rewards_teach_nothing_break_nothing_and_are_said(
     for row in tiny.steps(run):
         assert row["loss"] == 0
         assert row["reward"] == 5
-        assert row["frac_reward_zero_std"] == 1
+        assert row["groups/equal_reward"] == 1
         assert 0 <= row["lexical/all_hit"] + row["lexical/all_miss"] <= 1
     assert "NaN" not in run.metrics.read_text()
     alarms = [row for row in tiny.lines(run.metrics) if row.get("alarm") == "no_signal"]

@@ -6,7 +6,7 @@ first one called does the work, the others hand out their column of it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
@@ -17,7 +17,7 @@ from rewards.search.own import OwnFunction
 from rewards.search.ranks import exchange
 from rewards.search.rows import RowReader
 from rewards.search.scoring import Render, Scored, Scorer, Values
-from rewards.search.step import StepScores, cache_rate, group_shares, parse_counts
+from rewards.search.step import StepScores, cache_rate, equal_share, group_shares, parse_counts
 from rewards.settings import RewardSettings
 from rewards.shaping import Outcome, format_terms
 
@@ -118,8 +118,8 @@ class RewardPanel:
     ) -> dict[str, Values]:
         started = perf_counter()
         caches = [backend.retriever.cache_info() for backend in self._backends]
-        scored, everything = self._shared(completions, columns)
-        metrics = self._metrics(scored, everything, caches)
+        scored, everything, terms = self._shared(completions, columns)
+        metrics = self._metrics(scored, everything, caches) | equal_share(everything, terms)
         metrics["search/reward_seconds"] = perf_counter() - started
         log_metric = columns.get("log_metric")
         if log_metric is not None:
@@ -132,12 +132,13 @@ class RewardPanel:
 
     def _shared(
         self, completions: Sequence[Completion], columns: Mapping[str, Any]
-    ) -> tuple[Scored, list[Outcome]]:
-        """This rank's scores, complete, and the outcomes of all ranks' rows."""
+    ) -> tuple[Scored, list[Outcome], list[float | None]]:
+        """This rank's scores, complete; of all ranks' rows the outcomes and the format terms."""
         scored, everyone, rank = exchange(
             lambda: self._local(completions, columns), lambda local: local.outcomes
         )
         everything = [outcome for outcomes in everyone for outcome in outcomes]
+        terms: list[float | None] = [0.0] * len(everything)
         if self._shapes:
             start = sum(len(outcomes) for outcomes in everyone[:rank])
             terms = format_terms(
@@ -146,12 +147,15 @@ class RewardPanel:
                 length_weight=self.settings.length_weight,
             )
             scored.columns[FORMAT] = terms[start : start + len(scored.rows)]
-        return scored, everything
+        return scored, everything, terms
 
     def _local(self, completions: Sequence[Completion], columns: Mapping[str, Any]) -> Scored:
         scored = self._score(completions, columns)
         if self._own is not None:
-            scored.columns[self._own.name] = self._own(scored, completions, columns)
+            values = self._own(scored, completions, columns)
+            scored.columns[self._own.name] = values
+            pairs = zip(scored.outcomes, values, strict=True)
+            scored.outcomes[:] = [replace(one, own=value or 0.0) for one, value in pairs]
         return scored
 
     def _metrics(

@@ -1,12 +1,12 @@
 """What one step's scoring leaves behind: rows to read, numbers to log."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from retrievers.base import CacheInfo, Hit
 from rewards.parsing import FAILURES, Parsed
-from rewards.shaping import Outcome, by_group
+from rewards.shaping import TOLERANCE, Group, Outcome, by_group
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ class StepScores:
         rows: in TRL's order.
         metrics: what was logged: `search/failures` (rows), `search/distinct_texts`,
             `search/reward_seconds`, `parse/KIND` (rows), and a backend `NAME/all_hit` and
-            `NAME/all_miss` (share of groups, over all ranks) and `NAME/cache_hit_rate`.
+            `NAME/all_miss` (share of groups, over all ranks) and `NAME/cache_hit_rate`;
+            `groups/equal_reward` (share of groups, over all ranks).
         step: TRL's global step, None where nobody said.
         outcomes: of all ranks' rows, the same on every rank.
     """
@@ -74,6 +75,27 @@ def group_shares(outcomes: Iterable[Outcome], backend: str) -> dict[str, float]:
         f"{backend}/all_hit": sum(map(all, groups)) / len(groups),
         f"{backend}/all_miss": sum(not any(group) for group in groups) / len(groups),
     }
+
+
+def equal_share(outcomes: Iterable[Outcome], terms: Iterable[float | None]) -> dict[str, float]:
+    """`groups/equal_reward`: share of groups whose completions all earn the same.
+
+    Such a group teaches nothing. TRL's `frac_reward_zero_std` counts them too, but with
+    `scale_rewards: batch` it looks at the spread of the whole batch instead.
+
+    Args:
+        outcomes: of whole groups, those of other ranks included.
+        terms: their format terms. Rows whose search failed do not count.
+
+    Returns:
+        Nothing where no row counts.
+    """
+    earned: dict[Group, list[float]] = defaultdict(list)
+    for outcome, term in zip(outcomes, terms, strict=True):
+        if outcome.search is not None:
+            earned[outcome.group].append(outcome.search + outcome.own + (term or 0.0))
+    equal = [max(values) - min(values) <= TOLERANCE for values in earned.values()]
+    return {"groups/equal_reward": sum(equal) / len(equal)} if equal else {}
 
 
 def cache_rate(backend: str, before: CacheInfo, after: CacheInfo) -> dict[str, float]:

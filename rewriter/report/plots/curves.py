@@ -19,7 +19,7 @@ Curve = tuple[list[float], list[float]]  # steps, values
 PLOTS = {
     "held-out": ("Held-out NDCG@3", rf"eval_(.+)_{HEADLINE}"),
     "reward": ("Training reward", r"rewards/(?!format/)(.+)/mean"),
-    "no-signal": ("Share of groups without a signal", r"(frac_reward_zero_std)"),
+    "no-signal": ("Share of groups without a signal", r"(groups/equal_reward)"),
     "length": ("Completion length, tokens", r"completions/(mean)_length"),
 }
 
