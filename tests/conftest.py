@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
@@ -17,6 +18,7 @@ import retrievers  # noqa: F401 - puts the torchvision guard in place before tra
 
 if TYPE_CHECKING:
     from tests.ablation_runs import Jobs
+    from tests.search_server import SearchServer
 
 # How long an example takes says more about a shared machine than about the code.
 hypothesis.settings.register_profile("rlqr", deadline=None)
@@ -54,3 +56,29 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> "Jobs":
     made = Jobs()
     monkeypatch.setattr(worker, "run_bound", made)
     return made
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A configuration of four lines."""
+    from tests.config_files import BASE
+
+    path = tmp_path / "my.yaml"
+    path.write_text(BASE)
+    return path
+
+
+@pytest.fixture(params=["rank-bm25", "bm25s"])
+def engine(request: pytest.FixtureRequest) -> str:
+    """Each of the two engines of BM25."""
+    return str(request.param)
+
+
+@pytest.fixture
+def server() -> Iterator["SearchServer"]:
+    """A search engine over HTTP, for the http backend of `tests.http_engine`."""
+    from tests.http_engine import LEXICAL
+    from tests.search_server import serving
+
+    with serving(LEXICAL) as running:
+        yield running

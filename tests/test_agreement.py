@@ -10,7 +10,6 @@ from retrievers.loaders.conflicts import read_settled, write_conflicts
 from retrievers.loaders.judgements import read_qrels, write_qrels
 from rewards.agreement import AgreementError, Conflict, agreement, merge
 from rewriter import cli
-from tests.test_eval_command import _loggers_as_before  # noqa: F401 - a fixture
 
 close = pytest.approx
 

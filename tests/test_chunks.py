@@ -15,15 +15,10 @@ from retrievers.hybrid import HybridRetriever, HybridSettings
 from retrievers.index_files import facts
 from retrievers.lexical import LexicalRetriever, LexicalSettings
 from retrievers.semantic import SemanticRetriever, SemanticSettings
-from tests.test_lexical import Corpus
+from tests.tiny_corpus import Corpus
 from tests.tiny_encoder import save_encoder
 
 FRUIT = ["apple pear plum sea sand", "sky apple grass"]  # by threes: d0 has two pieces, d1 one
-
-
-@pytest.fixture(params=["rank-bm25", "bm25s"])
-def engine(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 def lexical(texts: Sequence[str], index_dir: Path | None = None, **given: Any) -> LexicalRetriever:

@@ -14,7 +14,6 @@ from rewriter.evaluation.differences import compare
 from rewriter.evaluation.facts import differences
 from rewriter.evaluation.judging import EvaluationError
 from rewriter.records import Record, read_records, write_records
-from tests.test_eval_command import _loggers_as_before  # noqa: F401 - a fixture
 
 close = pytest.approx
 

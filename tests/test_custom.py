@@ -10,7 +10,7 @@ from retrievers import build_retriever, settings_class
 from retrievers.base import CacheInfo, Hit, PermanentSearchError
 from retrievers.custom import CustomEngineError, CustomRetriever, CustomSettings
 from rewards import RewardPanel, RewardSettings
-from tests.test_lexical import Corpus
+from tests.tiny_corpus import Corpus
 
 CORPUS = Corpus(["rain and wind", "sun", "rain"])
 

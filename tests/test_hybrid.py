@@ -13,7 +13,7 @@ from retrievers.base import Documents, Hit, Retriever, SearchError
 from retrievers.hybrid import HybridRetriever, HybridSettings, fuse
 from retrievers.lexical import LexicalRetriever, LexicalSettings
 from rewriter.config import Config
-from tests.test_lexical import Corpus
+from tests.tiny_corpus import Corpus
 
 CORPUS = Corpus(["apple pear plum", "apple", "sea sand", "sky", "grass"])  # d0 to d4
 

@@ -1,8 +1,6 @@
-"""What loaders share: hub layouts, large files mapped from the disk, guessing, languages."""
+"""What loaders share: hub layouts, large files mapped from the disk, rows, languages."""
 
 import gzip
-import json
-import logging
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,12 +10,12 @@ import pytest
 
 from retrievers.identity import CollectionError, MissingFileError
 from retrievers.loaders import load, storing
-from retrievers.loaders.guess import guess
 from retrievers.loaders.hub import data_files, dataset_folder, short_name
 from retrievers.loaders.rows import read_rows
 from retrievers.scripts import language
-from tests.tiny_datasets import kopub, msmarco, parquet, vidore_v1, vidore_v2, vidore_v3
-from tests.tiny_pdf import pdf
+from tests.tiny_datasets import kopub, parquet, vidore_v3
+
+# -- hub layouts ----------------------------------------------------------------------------------
 
 CARD = """---
 license: mit
@@ -33,29 +31,6 @@ configs:
 ---
 # A card
 """
-
-
-@pytest.fixture(autouse=True)
-def _loggers_as_before() -> Iterator[None]:
-    """A command writes its log to the stderr of its own test."""
-    loggers = [logging.getLogger(name) for name in ("retrievers", "rewards", "rewriter")]
-    before = [(logger.handlers, logger.level, logger.propagate) for logger in loggers]
-    yield
-    for logger, (handlers, level, propagate) in zip(loggers, before, strict=True):
-        logger.handlers, logger.propagate = handlers, propagate
-        logger.setLevel(level)
-
-
-def rows(count: int) -> storing.Rows:
-    def generate(left_out: Counter[str]) -> Iterator[dict[str, Any]]:
-        left_out["odd row"] += 1
-        for number in range(count):
-            yield {"id": f"d{number}", "text": "x" * 10, "place": f"f:{number}"}
-
-    return generate
-
-
-# -- hub layouts ----------------------------------------------------------------------------------
 
 
 def test_files_that_the_card_declares(tmp_path: Path) -> None:
@@ -109,6 +84,15 @@ def test_beir_from_parquet_with_judgements_elsewhere(tmp_path: Path) -> None:
 # -- large files ----------------------------------------------------------------------------------
 
 
+def rows(count: int) -> storing.Rows:
+    def generate(left_out: Counter[str]) -> Iterator[dict[str, Any]]:
+        left_out["odd row"] += 1
+        for number in range(count):
+            yield {"id": f"d{number}", "text": "x" * 10, "place": f"f:{number}"}
+
+    return generate
+
+
 def test_large_files_are_written_once_and_mapped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +141,9 @@ def test_mapped_and_read_are_the_same(tmp_path: Path, monkeypatch: pytest.Monkey
     assert merged.ids == ("page-0", "page-1", "page-2", "page-4")
 
 
+# -- rows and their letters -----------------------------------------------------------------------
+
+
 def test_rows_and_their_places(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text('a,b\n"x\ny",1\n\nz,2\n')
@@ -171,75 +158,6 @@ def test_rows_and_their_places(tmp_path: Path) -> None:
     assert len(list(read_rows(path))) == 1
     with pytest.raises(CollectionError, match=r"\.xlsx is no table"):
         list(read_rows(parquet(tmp_path / "a.xlsx", [{"a": 1}])))
-
-
-# -- guessing -------------------------------------------------------------------------------------
-
-
-def test_the_loader_is_guessed_and_its_options_work(tmp_path: Path) -> None:
-    made = {
-        "kopub": kopub(tmp_path / "kopub"),
-        "v1": vidore_v1(tmp_path / "v1"),
-        "v2": vidore_v2(tmp_path / "v2"),
-        "msmarco": msmarco(tmp_path / "ms"),
-    }
-    found = {name: guess(folder) for name, folder in made.items()}
-    loaders = {name: one.loader for name, one in found.items()}
-    assert loaders == {"kopub": "kopub", "v1": "vidore", "v2": "vidore", "msmarco": "msmarco"}
-    sizes = {name: len(load(one.loader, **one.options)) for name, one in found.items()}
-    assert sizes == {"kopub": 5, "v1": 3, "v2": 2, "msmarco": 4}
-
-
-def test_own_folders_are_guessed(tmp_path: Path) -> None:
-    (tmp_path / "r.pdf").write_bytes(pdf("Budget"))
-    (tmp_path / "queries.tsv").write_text("1\thow much?\n")
-    (tmp_path / "qrels.json").write_text(json.dumps({"1": {"r.pdf#page-1": 1}}))
-    found = guess(tmp_path)
-    collection = load(found.loader, **found.options)
-    assert (found.loader, found.reason) == ("files", "files of documents")
-    assert collection.qrels("test") == {"1": {"r.pdf#page-1": 1.0}}
-    (tmp_path / "corpus.jsonl").write_text('{"_id": "a", "text": "b"}\n')
-    found = guess(tmp_path)  # BEIR's loader would pass over these queries and judgements
-    assert load(found.loader, **found.options).qrels("test") == {"1": {"r.pdf#page-1": 1.0}}
-    (tmp_path / "qrels").mkdir()
-    assert guess(tmp_path).loader == "beir"
-
-
-def test_queries_without_a_split_are_those_of_all_judged_splits(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("one")
-    (tmp_path / "b.txt").write_text("two")
-    (tmp_path / "queries.tsv").write_text("1\tone?\n2\ttwo?\n")
-    (tmp_path / "qrels.train.trec").write_text("1 0 a.txt 1\n")
-    (tmp_path / "qrels.test.trec").write_text("2 0 b.txt 1\n")
-    found = guess(tmp_path)
-    collection = load(found.loader, **found.options)
-    assert collection.qrels("train") == {"1": {"a.txt": 1.0}}
-    assert collection.qrels("test") == {"2": {"b.txt": 1.0}}
-    assert collection.left_out == {}
-    (tmp_path / "queries-more.tsv").write_text("3\tthree?\n")
-    with pytest.raises(CollectionError, match=r"queries-more.tsv and .*queries.tsv are both for"):
-        guess(tmp_path)
-
-
-def test_judgements_of_no_queries_are_not_passed_over(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("one")
-    (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n1\ta.txt\t1\n")
-    with pytest.raises(CollectionError, match=r"qrels.tsv judges queries, and no file of them"):
-        guess(tmp_path)
-
-
-def test_inspect_names_what_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from rewriter.cli import main
-
-    (tmp_path / "a.txt").write_text("one")
-    (tmp_path / "b.jsonl").write_text("{oops\n" * 5)
-    main(["data", "inspect", str(tmp_path)])
-    said = capsys.readouterr()
-    assert "left out: 5 malformed row\n" in said.out
-    named = [line for line in said.err.splitlines() if "b.jsonl" in line]
-    assert len(named) == 3
-    assert "b.jsonl:1: no JSON" in named[0]
-    assert named[2].endswith("others are counted only")
 
 
 @pytest.mark.parametrize(
@@ -264,44 +182,6 @@ def test_reading_goes_on_after_a_line_that_is_not_utf_8(tmp_path: Path) -> None:
     one, bad, three = (row for _, row in read_rows(tmp_path / "a.jsonl"))
     assert (one, three) == ({"a": 1}, {"a": 3})
     assert "a.jsonl:2: 'utf-8' codec" in str(bad)
-
-
-def test_trec_folders_are_guessed(tmp_path: Path) -> None:
-    (tmp_path / "corpus").mkdir()
-    (tmp_path / "corpus" / "00.jsonl").write_text('{"docid": "a", "text": "b"}\n')
-    (tmp_path / "topics.dev.tsv").write_text("1\tx\n")
-    (tmp_path / "qrels.dev.txt").write_text("1 0 a 1\n")
-    found = guess(tmp_path)
-    assert found.loader == "trec"
-    assert load("trec", **found.options).qrels("validation") == {"1": {"a": 1.0}}
-
-
-def test_a_folder_of_nothing_is_no_collection(tmp_path: Path) -> None:
-    with pytest.raises(CollectionError, match="holds no file that a loader reads"):
-        guess(tmp_path)
-    with pytest.raises(MissingFileError, match="is no folder"):
-        guess(tmp_path / "none")
-
-
-def test_inspect_names_the_loader(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from rewriter.cli import main
-
-    (tmp_path / "r.pdf").write_bytes(pdf("Budget of the city", ""))
-    (tmp_path / "copy.pdf").write_bytes(pdf("Budget of the city"))
-    main(["data", "inspect", str(tmp_path)])
-    said = capsys.readouterr().out
-    assert said.startswith("read by the loader 'files' (files of documents), options {folder: ")
-    assert "  3 documents, 1 blank, 3 without a title\n" in said
-    assert "  page images: 3 documents have some\n" in said
-    assert "doubts about documents: blank page × 1\n" in said
-    assert "documents with the text of another: 1\n  copy.pdf#page-1, r.pdf#page-1\n" in said
-
-
-def test_inspect_notes_equal_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from rewriter.cli import main
-
-    main(["data", "inspect", str(kopub(tmp_path / "kopub"))])
-    assert "doubts about documents: page with the image of another × 1" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
