@@ -744,3 +744,23 @@ def test_report_needs_no_model_package(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_grid_opens_with_no_run_of_its_many(tmp_path: Path) -> None:
+    """Its results lie in `GRID/report`; the last run is only the one that queries are shown of."""
+    place = tmp_path / "rewards" / "report"
+    place.mkdir(parents=True)
+    runs = {"raw": None, "hit-seed1": "budget", "rank-seed1": "budget 2021"}
+    rows = [record(name, "q1", "which budget", text, 1) for name, text in runs.items()]
+    write_records(rows, place / "records.jsonl")
+    source = gather(place)
+    assert summary.main_system(source) == "rank-seed1"
+    add_matrix(place)
+    source = gather(place)
+    assert summary.main_system(source) is None
+    assert list(summary.verdicts(source)) == []
+    assert code(source).listed["main"] == "rank-seed1"
+    write(place)
+    shown = (place / "report.html").read_text(encoding="utf-8")
+    assert "<h1>rewards</h1>" in shown
+    assert shown.index("Two factors at a time") < shown.index("Change by query")

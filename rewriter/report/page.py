@@ -44,7 +44,7 @@ def render(source: Source, plots: Path) -> str:
 
 def _shown(source: Source, plots: Path) -> dict[str, Any]:
     return {
-        "title": source.folder.resolve().name,
+        "title": _title(source),
         "source": source,
         "summary": summary,
         "measures": [heading(key) for key in summary.measures(source.result)],
@@ -52,6 +52,13 @@ def _shown(source: Source, plots: Path) -> dict[str, Any]:
         "diagnostics": diagnostics(source.diagnostics),
         "facts": {name: _readable(value) for name, value in source.facts.items()},
     }
+
+
+def _title(source: Source) -> str:
+    """The folder's name; a grid's results lie in `report/` inside of the grid's own folder."""
+    folder = source.folder.resolve()
+    grid = source.matrix is not None and summary.main_system(source) is None
+    return folder.parent.name if grid else folder.name
 
 
 def _data(source: Source) -> dict[str, Any]:

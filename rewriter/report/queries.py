@@ -73,7 +73,7 @@ def _list(source: Source, known: Sequence[Record], cells: Grid) -> dict[str, Any
     keys = sorted(found, key=lambda key: key != HEADLINE)
     return {
         "baseline": source.baseline,
-        "main": main_system(source),
+        "main": main_system(source) or next(reversed(source.systems), None),
         "systems": {name: source.label(name) for name in source.systems},
         "measures": keys,
         "names": {key: heading(key) for key in keys},

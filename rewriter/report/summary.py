@@ -77,9 +77,14 @@ def measures(result: Result) -> list[str]:
 
 
 def main_system(source: Source) -> str | None:
-    """The one that the page opens with: the trained one, else the last; None without another."""
+    """The one that the page opens with: the trained one, else the last.
+
+    None without another, and for a grid: it has many runs, and none of them stands for it.
+    """
     others = [name for name in source.systems if name != source.baseline]
-    return "trained" if "trained" in others else others[-1] if others else None
+    if "trained" in others:
+        return "trained"
+    return others[-1] if others and source.matrix is None else None
 
 
 def verdicts(source: Source) -> Iterator[dict[str, str]]:

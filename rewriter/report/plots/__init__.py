@@ -11,14 +11,15 @@ from rewriter.report.plots.drawing import Plot
 
 __all__ = ["Plot", "Section", "draw"]
 
-# Heading and module, in the order of the page. A module has `draw(source, folder)`, which gives
-# plots, and `NOTE`, which says what they show.
+# Heading and module, in the order of the page; what only a grid has comes before its many runs. A
+# module has `draw(source, folder)`, which gives plots, and `note(source)`, which says what they
+# show.
 SECTIONS = {
+    "transfer": ("Two factors at a time", transfer),
+    "factors": ("One factor at a time", factors),
     "means": ("NDCG@3", means),
     "changes": ("Change by query", changes),
     "curves": ("Training", curves),
-    "transfer": ("Two factors at a time", transfer),
-    "factors": ("One factor at a time", factors),
 }
 
 
