@@ -1,7 +1,7 @@
 """Format and length terms that never become the whole advantage.
 
-GRPO divides by the spread inside a group. In a group whose searches all came out alike, the
-smallest difference in length would be scaled up to a full advantage; so the length term applies
+By default GRPO divides by the spread inside a group. In a group whose searches all came out alike,
+the smallest difference in length would be scaled up to a full advantage; so the length term applies
 only where the search outcome differs.
 """
 
@@ -23,7 +23,7 @@ class Outcome:
     Attributes:
         group: equal for the completions that are compared with each other.
         search: weighted sum of its search rewards, None where a search failed.
-        own: what the user's own reward function gives it.
+        own: what the user's own reward function gives it, None where it gives nothing.
         unparsed: whether no rewrite could be read from it.
         outside: characters of the output that are not the rewrite.
         found: backend -> whether its search found a relevant document, for those that applied.
@@ -34,7 +34,7 @@ class Outcome:
     unparsed: bool
     outside: int
     found: Mapping[str, bool] = field(default_factory=dict)
-    own: float = 0.0
+    own: float | None = None
 
 
 def by_group(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:

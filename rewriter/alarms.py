@@ -67,12 +67,13 @@ class Alarms(TrainerCallback):  # type: ignore[misc]
     def _see(self, logs: Mapping[str, Any]) -> tuple[float, float] | None:
         """Means of reward and of groups without a signal, once the window is full."""
         self._rewards.append(float(logs["reward"]))
-        self._flat.append(float(logs.get("groups/equal_reward") or 0.0))
+        if logs.get("groups/equal_reward") is not None:  # a step of failed searches has none
+            self._flat.append(float(logs["groups/equal_reward"]))
         if len(self._rewards) < self._settings.window:
             return None
         mean = sum(self._rewards) / len(self._rewards)
         self._best = max(self._best, mean)
-        return mean, sum(self._flat) / len(self._flat)
+        return mean, sum(self._flat) / max(len(self._flat), 1)
 
     def watch(self, scores: StepScores) -> None:
         """Look at one step's rewrites."""

@@ -24,6 +24,11 @@ def seven_words(rewrites: Sequence[str | None], **_: Any) -> list[float]:
     return [len((rewrite or "").split()) / 7 for rewrite in rewrites]
 
 
+def one_or_nothing(rewrites: Sequence[str | None], **_: Any) -> list[float | None]:
+    """1 for a rewrite, nothing without one."""
+    return [None if rewrite is None else 1.0 for rewrite in rewrites]
+
+
 def dies(completions: Sequence[Any], trainer_state: Any, **_: Any) -> list[float]:
     """Nothing is earned; in one step the process ends, by an error or, on request, by SIGKILL."""
     step = trainer_state.global_step + 1

@@ -81,7 +81,12 @@ def fill(folder: Path, fillers: int = 0, backends: Sequence[str] = ("lexical", "
 def add_training(folder: Path) -> None:
     """The logs of a training of four steps."""
     steps = [
-        {"step": step, "rewards/lexical_ndcg@3/mean": step / 4, "completions/mean_length": 9.0}
+        {
+            "step": step,
+            "rewards/lexical_ndcg@3/mean": step / 4,
+            "completions/mean_length": 9.0,
+            "groups/equal_reward": 0.25,
+        }
         for step in range(1, 5)
     ]
     held_out = [{"step": 0, "eval_lexical_ndcg@3": 0.25}, {"step": 4, "eval_lexical_ndcg@3": 0.5}]

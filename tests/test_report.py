@@ -385,6 +385,7 @@ def test_every_plot_is_written_as_svg_and_png(folder: Path) -> None:
         "curves-held-out",
         "curves-reward",
         "curves-length",
+        "curves-no-signal",
         "transfer",
     }
     assert names == {f"{stem}.{kind}" for stem in stems for kind in ("svg", "png")}
@@ -407,7 +408,7 @@ def test_plots_say_their_figures(folder: Path, tmp_path: Path) -> None:
 
 def test_inlined_plots_use_the_pages_colours_alone(page: str, folder: Path) -> None:
     plots = re.findall(r"<svg .*?</svg>", page, flags=re.DOTALL)
-    assert len(plots) == 8
+    assert len(plots) == 9
     for plot in plots:
         assert re.findall(r"(?:fill|stroke|color): ?#\w+", plot) == []
         assert "<style" not in plot

@@ -205,6 +205,15 @@ def test_groups_in_which_all_earn_the_same_are_counted(given: Any, equal: float)
     assert log["groups/equal_reward"] == equal
 
 
+def test_a_row_that_no_function_rewards_makes_no_group_unequal() -> None:
+    log = Log()
+    own = {"function": "tests.own_rewards:one_or_nothing"}
+    ids, texts = ["a", "a", "a"], ["r1", "r1", ""]
+    idle = [[]] * 3  # no backend applies
+    rewards(panel(Fake(), **own), texts, query_id=ids, backends=idle, log_metric=log)
+    assert log["groups/equal_reward"] == 1
+
+
 def test_a_row_whose_search_failed_makes_no_group_unequal() -> None:
     log = Log()
     fake = Fake(bad=["r3"])

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,6 +77,7 @@ def test_what_a_run_leaves(run: RunDirectory) -> None:
         "cost.json",
     }
     assert tiny.read(run.path / "cost.json").keys() == {"minutes", "peak_memory_gib"}
+    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"]  # few kernels are kept
     assert {entry.name for entry in run.checkpoints.glob("checkpoint-*")} == {
         "checkpoint-2",
         "checkpoint-4",

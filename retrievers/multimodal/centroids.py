@@ -33,9 +33,8 @@ class CentroidSettings(BaseModel):
     """Parameters of the groups.
 
     Attributes:
-        count: of the centroids; None for about sixteen times the root of the number of vectors, a
-            power of two, as PLAID has. More make smaller groups, which say more, and take longer
-            to build.
+        count: of the centroids; None for about eight times the root of the number of vectors, a
+            power of two. More make smaller groups, which say more, and take longer to build.
         probes: centroids that a vector of a query looks at. A page in none of their groups counts
             0 for that vector.
         rounds: of k-means.
@@ -130,7 +129,9 @@ def centroids(
             writer.array(name, getattr(made, name))
         writer.about["centroids"] = len(made.directions)
 
-    own = settings.model_dump(mode="json", exclude={"probes"})
+    # The number itself, so that an index of another default is not taken for one of today's.
+    count = settings.count or default_count(len(rows))
+    own = {**settings.model_dump(mode="json", exclude={"probes"}), "count": count}
     directory = Path(index_dir).absolute() / "centroids"
     index = open_or_build(directory, "centroids", {**parts, "centroids": own}, write)
     arrays = {name: index.array(name) for name in Centroids.ARRAYS}
@@ -176,8 +177,8 @@ def _grouped(pairs: NDArray[np.int64], directions: NDArray[np.float32], pages: i
 
 
 def default_count(vectors: int) -> int:
-    """About 16 √V, rounded down to a power of two."""
-    return 1 << (max(16 * isqrt(vectors), 1).bit_length() - 1)
+    """About 8 √V, rounded down to a power of two."""
+    return 1 << (max(8 * isqrt(vectors), 1).bit_length() - 1)
 
 
 def _directions(rows: Rows, count: int, settings: CentroidSettings) -> "Tensor":

@@ -155,7 +155,7 @@ class RewardPanel:
             values = self._own(scored, completions, columns)
             scored.columns[self._own.name] = values
             pairs = zip(scored.outcomes, values, strict=True)
-            scored.outcomes[:] = [replace(one, own=value or 0.0) for one, value in pairs]
+            scored.outcomes[:] = [replace(one, own=value) for one, value in pairs]
         return scored
 
     def _metrics(

@@ -85,15 +85,16 @@ def equal_share(outcomes: Iterable[Outcome], terms: Iterable[float | None]) -> d
 
     Args:
         outcomes: of whole groups, those of other ranks included.
-        terms: their format terms. Rows whose search failed do not count.
+        terms: their format terms, None or 0 without any. A row that no function rewards does not
+            count: its search failed, or no backend applies and the user's function gives None.
 
     Returns:
         Nothing where no row counts.
     """
     earned: dict[Group, list[float]] = defaultdict(list)
     for outcome, term in zip(outcomes, terms, strict=True):
-        if outcome.search is not None:
-            earned[outcome.group].append(outcome.search + outcome.own + (term or 0.0))
+        if outcome.search is not None and (outcome.found or outcome.own is not None or term):
+            earned[outcome.group].append(outcome.search + (outcome.own or 0.0) + (term or 0.0))
     equal = [max(values) - min(values) <= TOLERANCE for values in earned.values()]
     return {"groups/equal_reward": sum(equal) / len(equal)} if equal else {}
 
