@@ -259,7 +259,7 @@ def test_few_products_are_held_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert in_parts == pytest.approx(whole.scores([query], 2), rel=1e-5)
 
 
-@pytest.mark.parametrize(("vectors_", "count"), [(1, 8), (4, 16), (700_000, 4096), (10**7, 16384)])
+@pytest.mark.parametrize(("vectors_", "count"), [(1, 16), (4, 32), (700_000, 8192), (10**7, 32768)])
 def test_number_of_centroids(vectors_: int, count: int) -> None:
     assert default_count(vectors_) == count
 

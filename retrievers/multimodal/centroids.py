@@ -33,10 +33,10 @@ class CentroidSettings(BaseModel):
     """Parameters of the groups.
 
     Attributes:
-        count: of the centroids; None for about eight times the root of the number of vectors, a
+        count: of the centroids; None for about sixteen times the root of the number of vectors, a
             power of two. More make smaller groups, which say more, and take longer to build.
         probes: centroids that a vector of a query looks at. A page in none of their groups counts
-            0 for that vector.
+            0 for that vector. Many probes favour long pages, which are in more groups.
         rounds: of k-means.
         sample: vectors a centroid that k-means looks at, at most.
     """
@@ -177,8 +177,8 @@ def _grouped(pairs: NDArray[np.int64], directions: NDArray[np.float32], pages: i
 
 
 def default_count(vectors: int) -> int:
-    """About 8 √V, rounded down to a power of two."""
-    return 1 << (max(8 * isqrt(vectors), 1).bit_length() - 1)
+    """About 16 √V, rounded down to a power of two, as in PLAID's reference implementation."""
+    return 1 << (max(16 * isqrt(vectors), 1).bit_length() - 1)
 
 
 def _directions(rows: Rows, count: int, settings: CentroidSettings) -> "Tensor":
