@@ -26,6 +26,11 @@ SOUND = {"url": "http://x/_search", "hits": "hits", "request": {"q": "{query}", 
         ({"url": "https://admin:s3cret@x/"}, "a user or password in it"),
         ({"headers": {"Authorization": "Basic s3cret"}}, r"write \$\{ITS_NAME\}"),
         ({"headers": {"x-typesense-api-key": "s3cret"}}, r"write \$\{ITS_NAME\}"),
+        ({"url": "https://x/?q=1&api_key=s3cret"}, "a secret, api_key: give it as a header or in"),
+        ({"url": "https://x/?q=${s3cret}"}, r"no \$\{NAME\} is filled in here"),
+        ({"params": {"api_key": "s3cret"}}, r"write \$\{ITS_NAME\}"),
+        ({"params": {"key": ["s3cret"]}}, r"write \$\{ITS_NAME\}"),
+        ({"params": {"access_token": 7}}, r"write \$\{ITS_NAME\}"),
         ({"headers": {"a b": "s3cret"}}, "no header can have this name"),
         ({"basic_auth": "admin:s3cret"}, r"write \$\{USER\}:\$\{PASSWORD\}"),
         ({"hits": "hits["}, "not JMESPath"),
@@ -63,6 +68,24 @@ def test_the_fingerprint_is_of_what_is_found() -> None:
     for other in ({"version": "2"}, {"hits": "hits"}, {"depth": 9}, {"unknown": "drop"}):
         assert engine(url, **other).fingerprint != first
     assert engine("http://127.0.0.1:1/other").fingerprint != first
+    tenants = [engine(url, headers={name: "a"}).fingerprint for name in ("X-Tenant", "x-tenant")]
+    assert tenants[0] == tenants[1] != first
+    assert engine(url, headers={"X-Tenant": "b"}).fingerprint not in (first, tenants[0])
+
+
+def test_a_secret_is_no_part_of_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "one")
+    url = "http://127.0.0.1:1/_search"
+    given: dict[str, Any] = {"headers": {"X-Api-Key": "${MY_KEY}"}, "params": {"key": "${MY_KEY}"}}
+    first = engine(url, **given).fingerprint
+    monkeypatch.setenv("MY_KEY", "other")
+    assert engine(url, **given).fingerprint == first
+
+
+@pytest.mark.parametrize("name", ["keyword", "keys", "routing", "author", "monkey"])
+def test_a_parameter_that_is_no_secret(name: str) -> None:
+    given = SOUND | {"params": {name: "plain"}}
+    assert HttpSettings.model_validate(given).params == {name: "plain"}
 
 
 # -- secrets and proxies --------------------------------------------------------------------------
@@ -81,6 +104,25 @@ def test_secrets_are_sent_and_never_shown(
     assert server.requests[0][2]["X-Api-Key"] == "Key s3cret-value"
     assert server.requests[0][2]["X-Plain"] == "plain"
     assert "s3cret" not in chosen.model_dump_json()
+
+
+def test_secrets_in_parameters_and_body(
+    server: SearchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_KEY", "s3cret {query}/%")
+    request = settings(server).request
+    given: dict[str, Any] = {
+        "params": {"api_key": "${MY_KEY}"},
+        "request": {**request, "account": {"key": "id ${MY_KEY}"}},
+    }
+    retriever = HttpRetriever(CORPUS, settings(server, **given))
+    server.faults = [(400, {}, b"no key s3cret {query}/%, s3cret%20%7Bquery%7D%2F%25")]
+    with pytest.raises(PermanentSearchError, match=r"no key \$\{MY_KEY\}, \$\{MY_KEY\}") as caught:
+        retriever.search(["pie"], 1)
+    assert "s3cret" not in str(caught.value)
+    # What the variable holds is never read as a placeholder.
+    assert server.requests[0][1].endswith("?api_key=s3cret+%7Bquery%7D%2F%25")
+    assert server.bodies[0]["account"] == {"key": "id s3cret {query}/%"}
 
 
 def test_basic_authentication(

@@ -2,7 +2,7 @@
 
 import re
 from typing import ClassVar, Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -10,6 +10,10 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from retrievers.http.template import ENVIRONMENT
 
 _SECRET = re.compile(r"auth|token|secret|passw|cookie|key", re.IGNORECASE)
+# Of a parameter the whole name: `keyword` and `keys` are searched with.
+_SECRET_PARAMETER = re.compile(
+    r"(.*[-_.])?(key|api-?key|auth(orization)?|(access-?)?token|secret|passw\w*)", re.IGNORECASE
+)
 
 
 class CallSettings(BaseModel):
@@ -18,7 +22,7 @@ class CallSettings(BaseModel):
     Attributes:
         place: where these settings stand in the configuration, for messages.
         media_type: of what is sent; None sends no body.
-        url: where to send it: http or https, without user and password.
+        url: where to send it: http or https, without user, password or another secret.
         method: of the request.
         headers: name → value. `${NAME}` in a value stands for the environment variable NAME;
             secrets are given in this way only.
@@ -60,6 +64,13 @@ class CallSettings(BaseModel):
             raise hidden((), "a user or password in it: give them as basic_auth or a header")
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("give it in full, as http://localhost:9200/docs/_search")
+        if ENVIRONMENT.search(url):
+            raise hidden((), "no ${NAME} is filled in here: give it in headers, params or request")
+        for name, _ in parse_qsl(parts.query, keep_blank_values=True):
+            if is_secret(name):
+                raise hidden(
+                    (), f"a secret, {name}: give it as a header or in params, ${{ITS_NAME}}"
+                )
         return url
 
     @field_validator("headers")
@@ -74,12 +85,22 @@ class CallSettings(BaseModel):
                 )
         return headers
 
+    def open_headers(self) -> dict[str, str]:
+        """Those that hold no secret, by names in lower case: they may decide what is found."""
+        given = {name.lower(): value for name, value in self.headers.items()}
+        return {name: given[name] for name in sorted(given) if not _SECRET.search(name)}
+
     @field_validator("basic_auth")
     @classmethod
     def _no_password(cls, given: str | None) -> str | None:
         if given is not None and not re.fullmatch(r"[^:]+:\$\{\w+\}", given):
             raise hidden((), "write ${USER}:${PASSWORD}, with environment variables' names")
         return given
+
+
+def is_secret(parameter: str) -> bool:
+    """Whether what follows `?` by this name is for nobody else to see."""
+    return _SECRET_PARAMETER.fullmatch(parameter) is not None
 
 
 def hidden(location: tuple[str, ...], reason: str) -> ValidationError:

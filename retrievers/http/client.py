@@ -37,6 +37,9 @@ class Client:
         settings: where to, and how patiently.
         before: called before every try, such as to wait for a turn.
 
+    Attributes:
+        secrets: what the environment holds for these settings.
+
     Raises:
         MissingExtra: requests is not installed.
         retrievers.http.secrets.SecretError: a variable of the environment is missing.
@@ -46,7 +49,7 @@ class Client:
     def __init__(self, settings: CallSettings, before: Callable[[], None] = lambda: None) -> None:
         self._settings = settings
         self._before = before
-        self._secrets = Secrets(settings)
+        self.secrets = Secrets(settings)
         self._requests = import_extra("requests", "http")
         below = import_extra("urllib3", "http").exceptions
         self._errors = (below.HTTPError, OSError)
@@ -83,7 +86,7 @@ class Client:
     def show(self, value: Any) -> str:
         """A short text of any JSON value for messages, without secrets."""
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        text = self._secrets.hide(" ".join(text.split()))
+        text = self.secrets.hide(" ".join(text.split()))
         return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
     def _wait(self, tried: int, error: SearchError) -> float:
@@ -131,7 +134,7 @@ class Client:
         """What a failure below HTTP is; requests' errors are OSErrors."""
         limit = f"within {self._settings.timeout_s:g} s"
         reason = f"gave no answer {limit}" if isinstance(error, self._late) else "cannot be reached"
-        cause = self._secrets.hide(re.sub(r" with url: \S*", "", str(error)))
+        cause = self.secrets.hide(re.sub(r" with url: \S*", "", str(error)))
         text = f"{self._name()} {reason} ({type(error).__name__}: {cause:.{SHOWN}})"
         # An address or a header that cannot be sent.
         return PermanentSearchError(text) if isinstance(error, ValueError) else SearchError(text)
@@ -143,7 +146,7 @@ class Client:
         session = self._requests.Session()
         # Without an `auth` requests puts what ~/.netrc holds in place of our header.
         session.auth = lambda prepared: prepared
-        session.headers.update(self._secrets.headers)
+        session.headers.update(self.secrets.headers)
         size = self._settings.concurrency
         adapter = self._requests.adapters.HTTPAdapter(pool_connections=1, pool_maxsize=size)
         session.mount("http://", adapter)

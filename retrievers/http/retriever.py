@@ -58,6 +58,9 @@ class HttpRetriever(Retriever):
         )
         self.answers = Answers(self.backend, collection, settings.unknown == "drop")
         self._client = Client(settings)
+        variables = self._client.secrets.variables
+        self._variables = variables(settings.params, "params")
+        self._variables |= variables(settings.request, "request")
         self._read = AnswerReader(settings, self._client.show)
         if not settings.takes_k:
             logger.warning("http: the request holds no {k}; the engine decides how many hits come")
@@ -103,7 +106,7 @@ class HttpRetriever(Retriever):
 
     def _call(self, queries: list[str], k: int) -> list[Pairs]:
         lines = self.settings.body == "ndjson"
-        values = {"{query}": queries[0], "{queries}": queries, "{k}": k}
+        values = {**self._variables, "{query}": queries[0], "{queries}": queries, "{k}": k}
         body = self._lines(queries, k) if lines else self._body(values)
         params = fill(self.settings.params, values)
         return self._client.call(params, body, lambda answer: self._read(answer, len(queries)))
@@ -116,7 +119,7 @@ class HttpRetriever(Retriever):
     def _lines(self, queries: Sequence[str], k: int) -> bytes:
         """Every query's lines, each with its end."""
         lines = [
-            _json(fill(line, {"{query}": query, "{k}": k}))
+            _json(fill(line, {**self._variables, "{query}": query, "{k}": k}))
             for query in queries
             for line in self.settings.request
         ]

@@ -1,11 +1,13 @@
-"""Header values from the environment, and texts in which they do not show."""
+"""Values from the environment, and texts in which they do not show."""
 
 import base64
 import os
 from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, quote_plus
 
 from retrievers.http.call_settings import CallSettings
-from retrievers.http.template import ENVIRONMENT
+from retrievers.http.template import ENVIRONMENT, variables
 
 
 class SecretError(ValueError):
@@ -13,7 +15,7 @@ class SecretError(ValueError):
 
 
 class Secrets:
-    """The headers to send.
+    """The headers to send, and what else holds secrets.
 
     Args:
         settings: with `${NAME}` in headers and `basic_auth`.
@@ -44,6 +46,19 @@ class Secrets:
             self._values[coded] = "${…}"
             self.headers["Authorization"] = f"Basic {coded}"
 
+    def variables(self, template: Any, where: str) -> dict[str, str]:
+        """ "${NAME}" → value, of all that stand in a template (see `template.fill`).
+
+        Args:
+            template: mappings, lists and texts in any depth.
+            where: its place in the settings, for messages.
+
+        Raises:
+            SecretError: a variable is unset, or not to be sent.
+        """
+        there = sorted(variables(template))
+        return {one: self._filled(one, where) for one in there}
+
     def hide(self, text: str) -> str:
         """The text, each secret in it replaced by its variable's name."""
         for value in sorted(self._values, key=len, reverse=True):
@@ -63,7 +78,8 @@ class Secrets:
         if not (value.isprintable() and value.isascii()) or value != value.strip():
             raise SecretError(
                 f"{self._place}.{where}: the environment variable {name} holds a line break, "
-                "outer spaces or a character that is not ASCII; no header can hold it"
+                "outer spaces or a character that is not ASCII, which cannot be sent"
             )
-        self._values[value] = f"${{{name}}}"
+        for written in (value, quote(value, safe=""), quote_plus(value)):  # as in an address too
+            self._values[written] = f"${{{name}}}"
         return value

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from retrievers.answers import EngineSettings
-from retrievers.http.call_settings import CallSettings, hidden
-from retrievers.http.template import placeholders
+from retrievers.http.call_settings import CallSettings, hidden, is_secret
+from retrievers.http.template import ENVIRONMENT, placeholders
 from retrievers.index import fingerprint
 
 _MEDIA_TYPES = {"json": "application/json", "ndjson": "application/x-ndjson"}
@@ -20,11 +20,12 @@ class HttpSettings(CallSettings, EngineSettings):
     """How to ask, and how to read the answer; see `CallSettings` for how it is called.
 
     Attributes:
-        params: what follows `?` in the address, escaped; placeholders as in `request`.
+        params: what follows `?` in the address, escaped; filled in as `request` is.
         request: the body, any structure; None for none. In its texts `{query}` stands for the
             query and `{k}` for the number of hits; a text that is nothing but "{k}" becomes a
             number, and one that is nothing but "{queries}" the list of queries. What is filled in
-            is never read again, so that quotes and braces in a query are plain text.
+            is never read again, so that quotes and braces in a query are plain text. `${NAME}`
+            stands for the environment variable NAME.
         body: "json", or "ndjson" for engines that read lines (`_msearch`): `request` is then the
             list of one query's lines.
         batch: several queries a call, at most `batch_size`; else one a call.
@@ -65,6 +66,16 @@ class HttpSettings(CallSettings, EngineSettings):
                 raise ValueError(f"not JMESPath: {' '.join(str(error).split())}") from error
         return given
 
+    @field_validator("params")
+    @classmethod
+    def _no_secret_parameters(cls, params: dict[str, Any]) -> dict[str, Any]:
+        for name, value in params.items():
+            if is_secret(name) and not (isinstance(value, str) and _filled_in(value)):
+                raise hidden(
+                    (name,), "a secret is given by an environment variable: write ${ITS_NAME}"
+                )
+        return params
+
     @model_validator(mode="after")
     def _asks(self) -> "HttpSettings":
         if self.body == "ndjson" and not (self.batch and isinstance(self.request, list)):
@@ -86,5 +97,11 @@ class HttpSettings(CallSettings, EngineSettings):
         return "{k}" in placeholders([self.request, self.params])
 
     def identity(self) -> str:
-        """Hash of what decides what is found."""
-        return fingerprint(self.model_dump(mode="json", exclude=_MANNERS))
+        """Hash of what decides what is found; of headers those that hold no secret."""
+        parts = self.model_dump(mode="json", exclude=_MANNERS)
+        headers = self.open_headers()
+        return fingerprint({**parts, "headers": headers} if headers else parts)
+
+
+def _filled_in(value: str) -> bool:
+    return bool(ENVIRONMENT.search(value) or placeholders(value))

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 ENVIRONMENT = re.compile(r"\$\{(\w+)\}")
-_PLACEHOLDER = re.compile(r"\{(?:query|queries|k)\}")
+_FILLED = re.compile(ENVIRONMENT.pattern + r"|\{(?:query|queries|k)\}")
 
 
 def fill(template: Any, values: Mapping[str, Any]) -> Any:
@@ -13,13 +13,13 @@ def fill(template: Any, values: Mapping[str, Any]) -> Any:
 
     Args:
         template: mappings, lists and texts in any depth; other values stay as they are.
-        values: "{query}" → what stands there. A text that is the placeholder alone becomes the
-            value itself, of its own type.
+        values: "{query}" or "${NAME}" → what stands there. A text that is the placeholder alone
+            becomes the value itself, of its own type.
     """
     if isinstance(template, str):
         if template in values:
             return values[template]
-        return _PLACEHOLDER.sub(lambda found: str(values[found.group()]), template)
+        return _FILLED.sub(lambda found: str(values[found.group()]), template)
     if isinstance(template, Mapping):
         return {key: fill(inner, values) for key, inner in template.items()}
     if isinstance(template, list | tuple):
@@ -27,14 +27,22 @@ def fill(template: Any, values: Mapping[str, Any]) -> Any:
     return template
 
 
+def variables(template: Any) -> set[str]:
+    """The variables of the environment in a template, as they stand there: "${NAME}"."""
+    return {found for _, found in _found(template) if found.startswith("$")}
+
+
 def placeholders(template: Any) -> set[str]:
     """The placeholders in a template; `{queries}` only where it stands alone."""
-    return {
-        found
-        for text in _texts(template)
-        for found in _PLACEHOLDER.findall(text)
-        if found == text or found != "{queries}"
-    }
+    there = ((text, found) for text, found in _found(template) if not found.startswith("$"))
+    return {found for text, found in there if found == text or found != "{queries}"}
+
+
+def _found(template: Any) -> Iterator[tuple[str, str]]:
+    """(whole text, one of what is filled in there)."""
+    for text in _texts(template):
+        for found in _FILLED.finditer(text):
+            yield text, found.group()
 
 
 def _texts(template: Any) -> Iterator[str]:
