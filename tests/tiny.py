@@ -97,7 +97,9 @@ def settings(folder: Path, **sections: Mapping[str, Any] | str) -> dict[str, Any
         },
     }
     for section, given in sections.items():
-        values[section] = {**values[section], **given} if isinstance(given, Mapping) else given
+        values[section] = (
+            {**values.get(section, {}), **given} if isinstance(given, Mapping) else given
+        )
     if "adapter" in values["model"] and "lora" not in sections:
         del values["lora"]  # an adapter brings its own
     return values

@@ -1,6 +1,6 @@
 """The sections of the configuration and what each of their keys means."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Any, Literal
 
@@ -206,9 +206,9 @@ class Config(Section):
                 _default_settings(name)
         return self
 
-    def searched(self) -> tuple[str, ...]:
-        """Backends that the reward names, and those that they are made of."""
-        names = list(self.reward.backends)
+    def searched(self, backends: Iterable[str] | None = None) -> tuple[str, ...]:
+        """Backends, those that the reward names if None, and those that they are made of."""
+        names = list(self.reward.backends if backends is None else backends)
         for name in names:
             given = self.retrievers.get(name) or _default_settings(name)
             names += [part for part in part_names(given) if part not in names]

@@ -66,6 +66,18 @@ def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator
             yield Difference(name, _text(one), _text(other))
 
 
+def settings_changed(
+    key: str, then: Mapping[str, Any], now: Mapping[str, Any]
+) -> Iterator[Difference]:
+    """Settings that both sides have and that differ. key: of the section, as "retrievers.lexical".
+
+    One that only one side has belongs to another version of rlqr, or to another form of a section.
+    """
+    for name, one, other in _walk(key, then, now):
+        if ABSENT not in (one, other):
+            yield Difference(name, _text(one), _text(other))
+
+
 def _walk(key: str, one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         for inner in dict.fromkeys([*one, *other]):

@@ -22,6 +22,7 @@ from rewriter.evaluation.kinds import add_kinds
 from rewriter.evaluation.plan import RAW, Entry, plan
 from rewriter.evaluation.setting import Setting
 from rewriter.evaluation.summary import Result, summarise, write_result
+from rewriter.evaluation.trained_with import warn_of_other_search
 from rewriter.evaluation.writing import Writer, Written
 from rewriter.records import Record
 from rewriter.systems import CollectionTerms
@@ -71,6 +72,7 @@ def run(
     folder = ResultFolder(output)
     setting = Setting.open(config, split, backends, qrels)
     folder.refuse_other(setting.identity)
+    warn_of_other_search(config, entries, setting.retrievers)
     records, facts, fingerprints = _records(setting, folder, entries, missing_ok)
     facts |= {"baselines": baselines}
     samples = config.evaluation.bootstrap_samples
