@@ -67,6 +67,7 @@ def test_no_answer_in_time(fault: Any, server: SearchServer) -> None:
         ((200, {}, b'{"hits": {"hits": [{"_i'), "answered no JSON"),
         ((200, {}, b"<html>proxy</html>"), "<html>proxy</html>"),
         ((204, {}, b""), "answered no JSON"),
+        ((200, {}, b"[" * 200_000), r"answered no JSON \(maximum recursion depth"),
         ((200, {"Content-Encoding": "gzip"}, b"not gzip"), "cannot be reached"),
         ("hang up", "cannot be reached"),
     ],

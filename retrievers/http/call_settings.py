@@ -28,7 +28,8 @@ class CallSettings(BaseModel):
             secrets are given in this way only.
         basic_auth: "${USER}:${PASSWORD}", sent as HTTP basic authentication.
         concurrency: calls at the same time.
-        timeout_s: seconds until a call is given up: for the connection, and for the answer.
+        timeout_s: seconds until a call is given up: for the connection, and for the answer's body
+            whole; of the lines before it, for each piece that comes.
         retries: further tries of a call that failed for a reason that may pass.
         backoff_s: seconds before the first of them, doubled each time, up to a third shorter at
             random; `Retry-After` goes first.

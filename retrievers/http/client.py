@@ -108,7 +108,7 @@ class Client:
             raise self._refused(reply, content)
         try:
             return json.loads(content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             said = self.show(content.decode(errors="replace"))
             raise SearchError(f"{self._name()} answered no JSON ({error}): {said}") from None
 

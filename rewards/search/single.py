@@ -46,6 +46,10 @@ class SearchReward:
         on_step: Callable[[StepScores], None] | None = None,
         **further: float,
     ) -> None:
+        if "backends" in further:
+            raise ValueError(
+                "backends: SearchReward has its retriever; for several use RewardPanel"
+            )
         name = retriever.backend
         settings = RewardSettings.model_validate(
             # A panel of one has one function: without a penalty there is no `format` beside it.
