@@ -7,6 +7,9 @@ from typing import Any
 from retrievers.models import PACKAGE, ModelError, resolve
 from rewriter.cpu_head import project_contiguous
 from rewriter.device import dtype_for, on_cpu
+from rewriter.shared_prefix import share_prefixes
+
+CAUSAL = "AutoModelForCausalLM"
 
 
 def load_model(name: str, revision: str | None, dtype: str, **init: Any) -> tuple[Any, Any]:
@@ -61,7 +64,7 @@ def load_tokenizer(name: str, revision: str | None = None, *, trust: bool = Fals
 
 
 def load_weights(
-    name: str, revision: str | None, dtype: str, *, kind: str = "AutoModelForCausalLM", **init: Any
+    name: str, revision: str | None, dtype: str, *, kind: str = CAUSAL, **init: Any
 ) -> Any:
     """A model without its tokenizer. Arguments and errors as `load_model`.
 
@@ -85,6 +88,8 @@ def load_weights(
     if {"device_map", "quantization_config"}.isdisjoint(init):  # those have placed it already
         model = model.to("cpu" if cpu else torch.accelerator.current_accelerator())
     project_contiguous(model)
+    if kind == CAUSAL:  # as in training: rounding then falls alike, and so do close decisions
+        share_prefixes(model)
     return model.eval()
 
 
