@@ -62,8 +62,8 @@ def generate(
     """Complete conversations.
 
     They are generated in order of length, so that little is padded, and left-padded, so that every
-    completion starts right after its prompt. The same conversations in another order make the same
-    batches: with 16-bit weights what else is in a batch may decide between two close tokens.
+    completion starts right after its prompt; equally long ones stay in the order given. With 16-bit
+    weights what else is in a batch may decide between two close tokens.
 
     Args:
         model: a transformers causal language model; put into evaluation mode meanwhile.
@@ -88,7 +88,7 @@ def generate(
     lost = _too_long(model, tokenizer, prompts, decoding.max_new_tokens) if check_room else set()
     done = dict.fromkeys(lost, Completion("", False, too_long=True))
     asked = [place for place in range(len(prompts)) if place not in lost]
-    order = sorted(asked, key=lambda place: (-len(prompts[place]), prompts[place]))
+    order = sorted(asked, key=lambda place: len(prompts[place]), reverse=True)
     with _evaluating(model):
         for start in range(0, len(order), decoding.batch_size):
             places = order[start : start + decoding.batch_size]

@@ -5,9 +5,14 @@ from typing import Any
 
 import pytest
 
+from retrievers.queries import Query
 from rewriter.config import Config
+from rewriter.config.collection import open_collection
+from rewriter.evaluation import writing
 from rewriter.evaluation.models import Models
 from rewriter.evaluation.plan import Entry
+from rewriter.generation import Completion
+from rewriter.systems import CollectionTerms
 from rewriter.trainer_options import grpo_config
 from rewriter.yaml_source import ConfigError
 from tests import tiny
@@ -67,3 +72,23 @@ def test_a_limit_that_is_text_is_a_limit(tmp_path: Path) -> None:
         Models(_config(tmp_path, trainer={"max_completion_length": "three"})).rewriter(UNTRAINED),
     ):
         pass
+
+
+def test_batches_are_those_of_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 16-bit weights a batch's other rows may decide between two close tokens: so the longest
+    first, as everywhere, and equally long ones in the order of the queries."""
+    texts = ("eta mu", "alpha", "gamma", "zeta xi", "delta", "beta")
+    queries = [Query(f"q{place}", text) for place, text in enumerate(texts)]
+    asked: list[str] = []
+
+    def write(model: Any, tokenizer: Any, conversations: Any, decoding: Any) -> list[Completion]:
+        asked.extend(conversation[-1]["content"] for conversation in conversations)
+        return [Completion("rho", False)] * len(conversations)
+
+    monkeypatch.setattr(writing, "generate", write)
+    config = _config(tmp_path, prompt={"template": "{query}"})
+    counts = CollectionTerms(open_collection(config))
+    writer = writing.Writer(config, queries, ["lexical"], counts, tmp_path / "cache")
+    made = writer.write(UNTRAINED).samples["lexical"][0]
+    assert asked == ["zeta xi", "eta mu", "alpha", "gamma", "delta", "beta"]
+    assert [one.text for one in made.values()] == ["rho"] * 6

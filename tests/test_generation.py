@@ -128,19 +128,6 @@ def test_batches_are_cut_by_length_and_the_order_is_kept(tokenizer: Any) -> None
     assert generate(model, tokenizer, [], Decoding(1)) == []
 
 
-def test_batches_do_not_depend_on_the_order(tokenizer: Any) -> None:
-    """With 16-bit weights a batch's other rows may decide between two close tokens."""
-    batches = []
-    for texts in (
-        ("delta", "alpha", "gamma", "beta beta"),
-        ("gamma", "beta beta", "alpha", "delta"),
-    ):
-        model = Scripted([6], [6], [6], [6])
-        generate(model, tokenizer, user(*texts), Decoding(1, batch_size=2))
-        batches.append([ids.tolist() for ids, _, _ in model.asked])
-    assert batches[0] == batches[1]
-
-
 def test_greedy_and_sampling_settings(tokenizer: Any) -> None:
     model = Scripted([6], [6])
     generate(model, tokenizer, user("beta"), Decoding(9))

@@ -131,8 +131,10 @@ class Writer:
     def _complete(
         self, entry: Entry, rewriter: Any, cache: CompletionCache, seed: int, backend: str | None
     ) -> dict[str, Rewrite]:
-        asked = {query.text for query in self._queries if query.text.strip()}
-        todo = sorted((text for text in asked if cache.get(text) is None), key=_by_length)
+        asked = dict.fromkeys(query.text for query in self._queries if query.text.strip())
+        # Long ones first: a memory that is too small is noticed at once. Equally long ones in the
+        # order of the queries, so that batches are those of the training's own evaluation.
+        todo = sorted((text for text in asked if cache.get(text) is None), key=len, reverse=True)
         if todo:
             logger.info("%s: rewriting %d of %d texts", entry.name, len(todo), len(asked))
         for chunk in _chunks(todo, CHUNK * rewriter.decoding.batch_size):
@@ -142,11 +144,6 @@ class Writer:
         known = {identity: one for identity, one in found.items() if one is not None}
         parsed = rewrites(list(known.values()), list(known), rewriter.prompt)
         return {query.id: parsed.get(query.id, Rewrite(None, BLANK)) for query in self._queries}
-
-
-def _by_length(text: str) -> tuple[int, str]:
-    # Long ones first: a memory that is too small is noticed at once.
-    return -len(text), text
 
 
 def _chunks(texts: Sequence[str], size: int) -> Iterator[Sequence[str]]:
