@@ -121,6 +121,11 @@ class Retriever(ABC):
         with self._lock:
             return CacheInfo(self._hits, self._misses, len(self._cache))
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a reader of results must know about what was searched: JSON values by name."""
+        return {} if self.size is None else {"size": self.size}
+
     @abstractmethod
     def _search(self, queries: list[str], k: int) -> list[list[Hit]]:
         """Search distinct, non-blank queries; 1 <= k <= `size`. One list a query, best first."""

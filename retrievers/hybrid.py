@@ -46,7 +46,8 @@ class HybridSettings(BaseModel):
             Needs backends that share their pieces: the same `chunk_words` and `chunk_overlap`.
         gate: the keyword gate. The lexical ranking is left out for a query where another backend
             has hits and none of the first `gate_hits` lexical ones holds at least `gate_share` of
-            the query's terms.
+            the query's terms. It shuts too often for Korean, whose words stand with particles:
+            many of a question's pairs of syllables are in no document.
         gate_hits, gate_share: see `gate`.
     """
 
@@ -163,6 +164,14 @@ class HybridRetriever(Retriever):
                 "parts": {name: part.fingerprint for name, part in self.parts.items()},
             }
         )
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What is fused, and the facts of each backend whose rankings are."""
+        return super().facts | {
+            "fused": "pieces" if self.by_chunks else "documents",
+            "parts": {name: part.facts for name, part in self.parts.items()},
+        }
 
     def _search(self, queries: list[str], k: int) -> list[list[Hit]]:
         rankings = self._rankings(queries)

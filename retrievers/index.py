@@ -1,35 +1,51 @@
 """Index directories: built once, never half-written, opened only by who asked for the same thing.
 
 A directory holds `manifest.json`, memory-mapped `.npy` arrays, `.json` values and whatever file an
-engine writes itself. The manifest names everything the content depends on. Nothing is pickled.
+engine writes itself. The manifest (`index_manifest`) names everything the content depends on.
+Nothing is pickled.
 """
 
-import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.atomic import write_once
+from retrievers.index_manifest import (
+    MANIFEST,
+    REBUILD,
+    IndexDamaged,
+    IndexMismatch,
+    damaged,
+    fingerprint,
+    read_manifest,
+    refuse_other,
+    sha256,
+    write_manifest,
+)
 
-FORMAT = 1
-MANIFEST = "manifest.json"
+__all__ = [
+    "REBUILD",
+    "Index",
+    "IndexDamaged",
+    "IndexMismatch",
+    "IndexWriter",
+    "fingerprint",
+    "open_index",
+    "open_or_build",
+]
+
 # Checksums of larger files are compared by `Index.verify` only: reading gigabytes on every start
 # would cost what memory-mapping saves.
 CHECKED_BYTES = 32 * 2**20
-REBUILD = " (`rlqr index --config FILE --rebuild` does both)"
-
-
-class IndexMismatch(ValueError):
-    """The index there was built from something else; the message names every field that differs."""
-
-
-class IndexDamaged(ValueError):
-    """A file of the index is missing, cut short or changed, or the directory holds no index."""
+# What numpy raises where a file is missing, is no array, or has a header that makes no sense. Other
+# errors of the system, such as too many open files, say nothing about the index.
+NO_ARRAY = (FileNotFoundError, ValueError, TypeError, OverflowError, TokenError)
 
 
 @dataclass(frozen=True)
@@ -38,8 +54,8 @@ class IndexWriter:
 
     Attributes:
         path: for files that an engine writes itself, flat or in folders.
-        about: small facts to keep in the manifest (JSON values): measured overlaps, and counts,
-            which are what whole numbers are taken for (`index_files.facts`).
+        about: small facts to keep in the manifest (JSON values); whole numbers are taken for counts
+            (`index_files.facts`).
     """
 
     path: Path
@@ -56,7 +72,10 @@ class IndexWriter:
 
 @dataclass(frozen=True)
 class Index:
-    """An index that was opened and fits what was asked for."""
+    """An index that was opened and fits what was asked for.
+
+    What is read of it raises IndexDamaged where a file is missing or is not what was written.
+    """
 
     path: Path
     about: Mapping[str, Any]
@@ -64,17 +83,33 @@ class Index:
 
     def array(self, name: str) -> NDArray[Any]:
         """The array written under `name`: read-only, memory-mapped."""
-        mapped = np.load(self.path / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        path = self.file(f"{name}.npy")
+        try:
+            mapped = np.lib.format.open_memmap(path, mode="r")
+        except NO_ARRAY as error:
+            raise damaged(self.path, f"{path.name} is no array of numbers: {error}") from error
+        described, size = mapped.offset + mapped.nbytes, path.stat().st_size
+        if described != size:
+            raise damaged(self.path, f"{path.name} has {size} bytes, its header says {described}")
         return np.asarray(mapped)  # a plain view of the same pages: slicing a memmap is slower
 
     def read(self, name: str) -> NDArray[Any]:
         """The array written under `name`, in memory; a mapped one keeps its file open."""
-        found: NDArray[Any] = np.load(self.path / f"{name}.npy", allow_pickle=False)
-        return found
+        return np.array(self.array(name))
 
     def json(self, name: str) -> Any:
         """The JSON value written under `name`."""
-        return json.loads((self.path / f"{name}.json").read_text(encoding="utf-8"))
+        path = self.file(f"{name}.json")
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError, RecursionError) as error:
+            raise damaged(self.path, f"{path.name} is no JSON value: {error}") from error
+
+    def file(self, name: str) -> Path:
+        """Where a file of the index is, such as one that an engine wrote itself."""
+        if name not in self.files:
+            raise damaged(self.path, f"{MANIFEST} does not know {name}")
+        return self.path / name
 
     def verify(self, up_to: int | None = None) -> None:
         """Compare the size of every file, and of those of at most `up_to` bytes the checksum.
@@ -90,15 +125,9 @@ class Index:
             size = path.stat().st_size if path.is_file() else None
             if size is None or size != known["size"]:
                 state = "is missing" if size is None else f"has {size} bytes, not {known['size']}"
-                raise _damaged(self.path, f"{name} {state}")
-            if (up_to is None or size <= up_to) and _sha256(path) != known["sha256"]:
-                raise _damaged(self.path, f"{name} was changed: its checksum differs")
-
-
-def fingerprint(parts: Mapping[str, Any]) -> str:
-    """sha256 (64 hex digits) of `parts` as canonical JSON: the order of its keys is irrelevant."""
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+                raise damaged(self.path, f"{name} {state}")
+            if (up_to is None or size <= up_to) and sha256(path) != known["sha256"]:
+                raise damaged(self.path, f"{name} was changed: its checksum differs")
 
 
 def open_or_build(
@@ -126,7 +155,7 @@ def open_or_build(
     def fill(unfinished: Path) -> None:
         writer = IndexWriter(unfinished)
         build(writer)
-        _write_manifest(writer, kind, parts)
+        write_manifest(unfinished, kind, parts, writer.about)
 
     write_once(directory, fill)
     return open_index(directory, kind, parts)
@@ -143,93 +172,7 @@ def open_index(directory: Path, kind: str, parts: Mapping[str, Any]) -> Index:
     """
     directory = Path(directory).absolute()
     manifest = read_manifest(directory)
-    _refuse_other(directory, manifest, {"format": FORMAT, "kind": kind, "parts": dict(parts)})
+    refuse_other(directory, manifest, kind, parts)
     found = Index(directory, manifest["about"], manifest["files"])
     found.verify(up_to=CHECKED_BYTES)
     return found
-
-
-def read_manifest(directory: Path) -> dict[str, Any]:
-    """The manifest of an index: `format`, `kind`, `parts`, `about`, `files`.
-
-    Raises:
-        IndexDamaged: there is none, or it lacks one of these.
-    """
-    path = directory / MANIFEST
-    if not path.is_file():
-        raise _damaged(directory, f"it has no {MANIFEST}, so it is no index of ours")
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise _damaged(directory, f"{MANIFEST} is not JSON: {error}") from error
-    expected = {"format", "kind", "parts", "about", "files"}
-    if not isinstance(manifest, dict) or not expected <= manifest.keys():
-        raise _damaged(directory, f"{MANIFEST} lacks one of {sorted(expected)}")
-    return manifest
-
-
-def _refuse_other(directory: Path, manifest: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    there = dict(_flat({name: manifest[name] for name in wanted}))
-    asked = dict(_flat(json.loads(json.dumps(wanted))))
-    differ = [
-        f"  {name.removeprefix('parts.')}: there {there.get(name, '(absent)')!r}, "
-        f"asked for {asked.get(name, '(absent)')!r}"
-        for name in sorted(there.keys() | asked.keys())
-        if there.get(name, "(absent)") != asked.get(name, "(absent)")
-    ]
-    if differ:
-        raise IndexMismatch(
-            f"the index in {directory} was built from something else:\n"
-            + "\n".join(differ)
-            + f"\nDelete the directory to have it rebuilt{_by_command(directory)}, or name another "
-            "one."
-        )
-
-
-def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, inner in value.items():
-        if isinstance(inner, Mapping):
-            yield from _flat(inner, f"{prefix}{name}.")
-        else:
-            yield prefix + name, inner
-
-
-def _damaged(directory: Path, what: str) -> IndexDamaged:
-    return IndexDamaged(
-        f"the index in {directory} cannot be read: {what}. If it is an index, delete the directory "
-        f"to have it rebuilt{_by_command(directory)}; otherwise name another one."
-    )
-
-
-def _by_command(directory: Path) -> str:
-    """Names the command that rebuilds an index; not of one inside another, which it removes too."""
-    inner = (directory.parent / MANIFEST).is_file()
-    return REBUILD if (directory / MANIFEST).is_file() and not inner else ""
-
-
-def _write_manifest(writer: IndexWriter, kind: str, parts: Mapping[str, Any]) -> None:
-    manifest = {
-        "format": FORMAT,
-        "kind": kind,
-        "fingerprint": fingerprint(parts),
-        "parts": dict(parts),
-        "about": writer.about,
-        "files": _describe(writer.path),
-    }
-    (writer.path / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
-
-
-def _describe(directory: Path) -> dict[str, dict[str, Any]]:
-    files = sorted(path for path in directory.rglob("*") if path.is_file())
-    return {
-        path.relative_to(directory).as_posix(): {
-            "size": path.stat().st_size,
-            "sha256": _sha256(path),
-        }
-        for path in files
-    }
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

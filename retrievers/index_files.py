@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from retrievers.index import MANIFEST, Index, read_manifest
+from retrievers.index import Index
+from retrievers.index_manifest import MANIFEST, read_manifest
 
 
 class NoIndexError(ValueError):
@@ -22,12 +23,10 @@ class IndexFacts:
     Attributes:
         size: bytes on the disk.
         counts: whole numbers from the manifests' `about`: name → count ("chunks": 5210).
-        overlap: mean overlap of an approximate search with exact search, if there is one.
     """
 
     size: int
     counts: dict[str, int]
-    overlap: float | None
 
 
 def indexes(folder: Path) -> list[Path]:
@@ -48,7 +47,7 @@ def facts(folder: Path) -> IndexFacts:
     abouts = [read_manifest(place)["about"] for place in indexes(folder)]
     values = {name: value for about in abouts for name, value in about.items()}
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    return IndexFacts(size, dict(_counts(values)), values.get("overlap"))
+    return IndexFacts(size, dict(_counts(values)))
 
 
 def verify(folder: Path) -> None:

@@ -132,6 +132,12 @@ class LexicalRetriever(Retriever):
         self.chunks = None if size is None else identity(collection, "words", size, overlap)
         self._load(collection, parts, index_dir)
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Beside the size: documents that cannot be found, and pieces where texts are cut."""
+        pieces = {} if self._owners is None else {"chunks": len(self._owners)}
+        return super().facts | {"blank": self.blank} | pieces
+
     def search_chunks(self, queries: Sequence[str], k: int) -> list[list[ChunkHit]]:
         """The best k pieces of each query, best first; a whole document is one piece."""
         with self._lock:

@@ -60,6 +60,20 @@ def resolve(name: str) -> str:
     return name
 
 
+def named(name: str, revision: str | None) -> dict[str, Any]:
+    """What an index's manifest says of a model's name, beside the hash of its content.
+
+    Nothing of a folder, which is the same model wherever it is and however its path is spelt, nor
+    of what comes with a package.
+
+    Raises:
+        ModelError: as `resolve`.
+    """
+    if Path(resolve(name)).is_dir():
+        return {}
+    return {"model": name, "revision": revision}
+
+
 def _bundled(name: str) -> Path:
     there = {file.parent.name: file.parent for file in BUNDLED_FOLDER.glob("*/config.json")}
     folders = {folder.replace("_", "-"): path for folder, path in there.items()}

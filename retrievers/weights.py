@@ -8,6 +8,9 @@ from typing import Any
 # A configuration's traces of where it was saved, and by which release.
 PROVENANCE = {"_name_or_path", "transformers_version"}
 
+# The same of an adapter's.
+ADAPTER_PROVENANCE = {"base_model_name_or_path", "revision", "peft_version"}
+
 
 def weights_digest(state: Mapping[str, Any]) -> str:
     """SHA-256 (hexadecimal) of a state dict: names, types, shapes and bytes."""
@@ -25,6 +28,16 @@ def config_text(config: Any) -> str:
     return json.dumps(kept, sort_keys=True, default=str)
 
 
+def adapters_text(model: Any) -> str:
+    """JSON of the settings of a model's peft adapters, such as the scale of their weights."""
+    configs = getattr(model, "peft_config", None) or {}
+    kept = {
+        name: {k: v for k, v in config.to_dict().items() if k not in ADAPTER_PROVENANCE}
+        for name, config in configs.items()
+    }
+    return json.dumps(kept, sort_keys=True, default=_sorted)
+
+
 def tokenizer_state(tokenizer: Any) -> Any:
     """JSON value of all that a tokenizer does."""
     backend: Any = getattr(tokenizer, "backend_tokenizer", tokenizer)
@@ -34,6 +47,11 @@ def tokenizer_state(tokenizer: Any) -> Any:
     if hasattr(backend, "get_vocab"):
         return backend.get_vocab()
     return type(tokenizer).__name__
+
+
+def _sorted(value: Any) -> Any:
+    """A set, whose order differs from process to process, as a list; else a text."""
+    return sorted(value) if isinstance(value, set) else str(value)
 
 
 def _bytes(weights: Any) -> memoryview:

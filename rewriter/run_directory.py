@@ -2,7 +2,7 @@
 
 runs/demo/
     config.yaml         the resolved configuration
-    run.json            data fingerprints, versions, git commit
+    run.json            data fingerprints, facts of the indexes, versions, git commit
     metrics.jsonl       every logged number; alarms too
     evaluations.jsonl   one line for each held-out evaluation
     completions.jsonl   every completion of the training, with what the search made of it
@@ -71,6 +71,7 @@ class RunDirectory:
         resume: bool,
         every: int = 1,
         needed: Sequence[str] = (),
+        told: Mapping[str, Any] | None = None,
     ) -> Path | None:
         """Write `config.yaml` and `run.json`, or compare with those there.
 
@@ -80,6 +81,7 @@ class RunDirectory:
             resume: whether to go on with what is there.
             every: steps that a buffer of rollouts lasts; a resume starts where one was used up.
             needed: files that a checkpoint has to hold.
+            told: further facts for readers, which a resumed run need not have alike.
 
         Returns:
             The checkpoint to resume from; None starts at step 0.
@@ -96,7 +98,7 @@ class RunDirectory:
                 forget_after(self.path, step_of(checkpoint) if checkpoint else 0)
             return checkpoint
         self.refuse_if_used()
-        facts = {**facts, "versions": versions(), "git_commit": git_commit()}
+        facts = {**facts, **(told or {}), "versions": versions(), "git_commit": git_commit()}
         with self._writing():
             self.path.mkdir(parents=True, exist_ok=True)
             # In this order: what was killed in between can be overwritten by name.

@@ -80,7 +80,8 @@ def train(config: Config, *, resume: bool = False, overwrite: str | None = None)
         for note in [*data.notes, check_batch(len(data.rows), options)]:
             if note:
                 logger.warning("%s", note)
-        claimed = partial(_prepared, run, config, data, options, resume, overwrite, held)
+        told = {"backends": {name: one.facts for name, one in retrievers.items()}}
+        claimed = partial(_prepared, run, config, data, options, resume, overwrite, held, told)
         checkpoint = _on_first_rank(options, claimed)
         try:
             trainer, best = _built(
@@ -142,6 +143,7 @@ def _prepared(
     resume: bool,
     overwrite: str | None,
     held: ExitStack,
+    told: Mapping[str, Any],
 ) -> Path | None:
     """Prepare the folder; returns the checkpoint to resume from."""
     from rewriter.trainer_options import buffer_steps, checkpoint_files
@@ -150,10 +152,10 @@ def _prepared(
     facts = {**data.facts(), "processes": options.world_size}
     every, needed = buffer_steps(options), checkpoint_files(options)
     if resume:
-        return run.prepare(config, facts, resume, every, needed)
+        return run.prepare(config, facts, resume, every, needed, told)
     run.begin(held, overwrite is not None)
     try:
-        return run.prepare(config, facts, resume, every, needed)
+        return run.prepare(config, facts, resume, every, needed, told)
     except BaseException:
         run.withdraw()
         raise

@@ -1,13 +1,20 @@
 """A small result folder, worked out by hand, for the tests of the report."""
 
+import gzip
 import json
+import re
+from base64 import b64decode
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from retrievers.base import Hit
 from rewriter.evaluation import summarise, write_result
 from rewriter.records import Record, write_lines, write_records
+from rewriter.report import write
 
 NDCG = {0: 0.0, 1: 1.0, 2: 0.6309297535714575, 3: 0.5, 4: 0.0}  # by rank of the one relevant
 MALICE = '<script>alert(1)</script> & "quotes" </script><img src=x onerror=alert(2)>'
@@ -113,3 +120,28 @@ def add_pages(folder: Path) -> None:
         row["image"] = f"pages/{number}.png"
         Image.new("RGB", (300, 400), (40 * number, 90, 90)).save(folder / row["image"])
     write_lines(map(json.dumps, rows), folder / "documents.jsonl")
+
+
+def unpacked(text: str) -> Any:
+    return json.loads(gzip.decompress(b64decode(text)))
+
+
+def data(page: str, name: str) -> Any:
+    found = re.search(rf'id="data-{name}">([A-Za-z0-9+/=]*)<', page)
+    assert found is not None
+    return unpacked(found.group(1))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = fill(tmp_path_factory.mktemp("runs") / "a <b>bold name")
+    add_training(place)
+    add_matrix(place)
+    write_lines([json.dumps({"versions": {"torch": "1 </pre>"}})], place / "facts.json")
+    write(place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path) -> str:
+    return (folder / "report.html").read_text(encoding="utf-8")

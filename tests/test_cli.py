@@ -12,10 +12,10 @@ import pytest
 from rewriter import cli, policy
 from rewriter.prompt import PromptSettings
 from rewriter.records import Rewrite
-from tests import test_policy
+from tests import saved_rewriter
 from tests.tiny import save_collection
 
-base, saved = test_policy.base, test_policy.saved  # fixtures
+base, saved = saved_rewriter.base, saved_rewriter.saved  # fixtures
 
 
 class FakeRewriter:

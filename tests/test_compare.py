@@ -218,6 +218,12 @@ def test_facts_that_are_missing_differ() -> None:
     assert list(differences(FACTS, lacking)) == [("qrels", "cc", "absent")]
 
 
+def test_facts_of_an_index_are_no_difference() -> None:
+    """The fingerprint is; and an evaluation of an earlier release has none of them."""
+    backends = {n: {**one, "index": {"size": 3}} for n, one in FACTS["backends"].items()}
+    assert not list(differences(FACTS, {**FACTS, "backends": backends}))
+
+
 def test_what_cannot_be_compared(first: Path, tmp_path: Path) -> None:
     with pytest.raises(EvaluationError, match=r"facts\.json is not there"):
         compare(first, tmp_path)

@@ -124,6 +124,7 @@ def test_facts_and_documents(tmp_path: Path) -> None:
     facts = tiny.read(result / "facts.json")
     assert facts["split"] == "test"
     assert facts["backends"]["lexical"]["settings"]["engine"] == "rank-bm25"
+    assert facts["backends"]["lexical"]["index"] == {"size": 20, "blank": 0}
     assert facts["systems"]["raw"] == {"kind": "rule", "label": "raw query"}
     assert len(facts["systems"]["untrained"]["weights"]) == 64
     assert facts["systems"]["untrained"]["decoding"]["max_new_tokens"] == 8

@@ -1,6 +1,5 @@
 """Index directories: never half-written, never opened for something else, never pickled."""
 
-import json
 import os
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from retrievers.index import (
     open_or_build,
 )
 from retrievers.index_files import facts, indexes, verify
+from retrievers.index_manifest import sealed, unsealed
 
 PARTS: dict[str, Any] = {"documents": "abc", "k1": 1.5, "analysis": {"stemmer": None, "cjk": "b"}}
 
@@ -91,9 +91,9 @@ def test_another_kind_or_format_is_refused(tmp_path: Path) -> None:
 
 def edit_manifest(directory: Path, change: Callable[[dict[str, Any]], None]) -> None:
     path = directory / "manifest.json"
-    manifest = json.loads(path.read_text())
+    manifest = unsealed(path.read_bytes())
     change(manifest)
-    path.write_text(json.dumps(manifest))
+    path.write_bytes(sealed(manifest))
 
 
 def cut(path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_damaged_file_is_named_with_the_way_out(
 def test_a_manifest_without_its_fields(tmp_path: Path) -> None:
     open_or_build(tmp_path / "index", "lexical", PARTS, write)
     (tmp_path / "index" / "manifest.json").write_text("[]")
-    with pytest.raises(IndexDamaged, match="lacks"):
+    with pytest.raises(IndexDamaged, match="not JSON as it was written: it is no object"):
         open_index(tmp_path / "index", "lexical", PARTS)
 
 

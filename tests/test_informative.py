@@ -11,8 +11,8 @@ from rewards.shaping import Outcome
 from rewriter.informative import GroupLog, InformativeSampler, SamplingLogError
 from rewriter.run_directory import RunDirectory
 from tests import own_rewards, tiny
+from tests.interrupted_runs import _logged, _same
 from tests.own_rewards import Crash
-from tests.test_resume import _logged, _same
 
 ROWS = [{"query_id": f"q{n}"} for n in range(4)]
 

@@ -272,7 +272,7 @@ def test_candidates_are_a_share_of_the_pages() -> None:
     assert found.tolist() == [[False, True, False, True], [True, True, False, False]]
 
 
-def test_candidates_hold_as_many_documents_as_are_wanted() -> None:
+def test_candidates_hold_so_many_documents_at_least() -> None:
     scores = np.array([[0.9, 0.8, 0.7, 0.6, 0.5]], dtype=np.float32)
     owners = np.array([0, 0, 0, 1, 2], dtype=np.int32)
     assert candidates(scores, 0.01, 1, owners).sum() == 1

@@ -61,36 +61,32 @@ def colour(path: Path) -> tuple[int, ...]:
         return tuple(found)
 
 
-def test_whole_documents_and_single_pages(
+def test_a_document_shows_its_first_page_that_can_be_seen(
     collection: Collection, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hits = ["three/..", "three/..#page-3", "none", "bad", "stranger", "stranger#page-1"]
+    hits = ["three/..", "three/..#page-3", "none", "bad", "stranger"]
     records = [record("raw", "q", 0.0, hits), record("trained", "q", 1.0, ["one"])]
     qrels = {"q": {"one": 1.0, "none": 0.0}}
     (tmp_path / "pages").mkdir()
     (tmp_path / "pages" / "old.webp").touch()
     found = write_pictures(records, qrels, collection, SETTINGS, tmp_path)
-    # A whole document shows the first page that is not blank.
-    assert found == {
-        "one": "pages/0-1.webp",
-        "three/..": "pages/1-2.webp",
-        "three/..#page-3": "pages/1-3.webp",
-    }
+    # The first of three is blank; an id that only looks like a page of a document is a stranger.
+    assert found == {"one": "pages/0-1.webp", "three/..": "pages/1-2.webp"}
     assert {path.name for path in (tmp_path / "pages").iterdir()} == {
         Path(name).name for name in found.values()
     }
-    for name, wanted in zip(found.values(), COLOURS, strict=True):
+    for name, wanted in zip(found.values(), COLOURS[:2], strict=True):
         assert colour(tmp_path / name) == pytest.approx(wanted, abs=12)
     assert "1 documents have no picture: document 'bad'" in caplog.text
     write_documents(records, qrels, collection, tmp_path / "documents.jsonl", found)
     rows = {row["id"]: row for row in tiny.lines(tmp_path / "documents.jsonl")}
-    assert list(rows) == ["one", "none", "three/..", "three/..#page-3", "bad"]
+    assert list(rows) == ["one", "none", "three/..", "bad"]
     assert rows["one"]["image"] == "pages/0-1.webp"
-    assert rows["three/..#page-3"] == {
-        "id": "three/..#page-3",
-        "title": "Three, page 3",
-        "text": "",
-        "image": "pages/1-3.webp",
+    assert rows["three/.."] == {
+        "id": "three/..",
+        "title": "Three",
+        "text": "all of it",
+        "image": "pages/1-2.webp",
     }
     assert "image" not in rows["none"]
 

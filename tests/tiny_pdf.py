@@ -25,6 +25,22 @@ def pdf(*pages: str | None, encrypted: bool = False) -> bytes:
     return _file(objects, b"/Encrypt 4 0 R" if encrypted else b"")
 
 
+def written_pdf(width: int, height: int, trailer: str = "", kids: str = "3 0 R") -> bytes:
+    """One page of width x height points with a black square in a corner.
+
+    kids: the pages that the tree of pages names. "/Encrypt 5 0 R" in the trailer encrypts it.
+    """
+    square = b"0 0 0 rg 0 0 %d %d re f" % (width // 4, height // 4)
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{kids}] /Count {len(kids) // 5} >>".encode(),
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 %d %d] /Contents 4 0 R >>" % (width, height),
+        b"<< /Length %d >> stream\n%s\nendstream" % (len(square), square),
+        ENCRYPTION,
+    ]
+    return _file(objects, trailer.encode())
+
+
 def _content(page: str | None) -> bytes:
     if page is None:
         return b"0 0 0 rg 20 20 50 50 re f"

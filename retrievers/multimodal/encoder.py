@@ -10,16 +10,19 @@ from numpy.typing import NDArray
 
 from retrievers.chunks import readable
 from retrievers.index import fingerprint
-from retrievers.models import ModelError
 from retrievers.multimodal.families import FAMILIES
 from retrievers.multimodal.loading import load
 from retrievers.multimodal.settings import MultimodalSettings
-from retrievers.weights import config_text, tokenizer_state, weights_digest
+from retrievers.weights import adapters_text, config_text, tokenizer_state, weights_digest
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 PACKAGES = ("colpali-engine", "transformers", "torch", "torchvision", "pillow")
+
+
+class ImageRefused(ValueError):
+    """An image that the model's processor makes nothing of, or too much; says why, not of what."""
 
 
 class PageEncoder:
@@ -33,7 +36,7 @@ class PageEncoder:
         batch_size: pages or queries encoded at once.
 
     Raises:
-        ModelError: see `retrievers.multimodal.loading.load`.
+        retrievers.models.ModelError: see `retrievers.multimodal.loading.load`.
     """
 
     def __init__(self, settings: MultimodalSettings) -> None:
@@ -42,7 +45,6 @@ class PageEncoder:
         self.batch_size = settings.batch_size
         self.device = settings.device or _device()
         self.dtype = _dtype(settings.model_dtype, self.device)
-        self._name = settings.model
         self._limit = settings.max_image_tokens
         dtype = getattr(torch, self.dtype)
         self.family, self._model, self._processor = load(settings, self.device, dtype)
@@ -53,16 +55,18 @@ class PageEncoder:
         """(n, D) vectors of each page: of its image, and of the words the model puts around it.
 
         Raises:
-            ModelError: an image became more vectors than `max_image_tokens`.
+            ImageRefused: the processor refuses an image, as some do with those very long and thin,
+                or one becomes more vectors than `max_image_tokens`.
         """
-        batch = self._processor.process_images(list(images))
-        if self._limit is not None:
-            spent = int((batch["input_ids"] == self._processor.image_token_id).sum(dim=1).max())
-            if spent > self._limit:
-                raise ModelError(
-                    f"model {self._name!r} made {spent} vectors of a page, and max_image_tokens is "
-                    f"{self._limit}; its processor cannot be held to that: leave it out"
-                )
+        batch = self._processed(images)
+        shorten = FAMILIES[self.family].shorten
+        if self._limit is not None and self._spent(batch) > self._limit and shorten:
+            batch = self._processed([shorten(self._processor, self._limit, i) for i in images])
+        if self._limit is not None and (spent := self._spent(batch)) > self._limit:
+            raise ImageRefused(
+                f"it becomes {spent} vectors, and max_image_tokens is {self._limit}; raise that "
+                "or leave it out"
+            )
         return self._encoded(batch)
 
     def queries(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
@@ -87,6 +91,16 @@ class PageEncoder:
             "versions": {name: version(name).partition("+")[0] for name in PACKAGES},
         }
 
+    def _processed(self, images: Sequence["Image"]) -> Any:
+        try:
+            return self._processor.process_images(list(images))
+        except ValueError as error:
+            raise ImageRefused(str(error)) from error
+
+    def _spent(self, batch: Any) -> int:
+        """Vectors of the image of that page which has most."""
+        return int((batch["input_ids"] == self._processor.image_token_id).sum(dim=1).max())
+
     def _encoded(self, batch: Any) -> list[NDArray[np.float32]]:
         import torch
 
@@ -98,13 +112,20 @@ class PageEncoder:
         return [rows[mask].numpy() for rows, mask in zip(found, kept, strict=True)]
 
     def _identity(self) -> str:
-        """Hash of the weights, the tokenizer and the processor, wherever they came from."""
+        """Hash of the weights, the tokenizer and the processor, wherever they came from.
+
+        All that `from_pretrained` read and a vector depends on: a folder that was moved is known.
+        """
+        tokenizer = self._processor.tokenizer
         images = self._processor.image_processor.to_dict()
         return fingerprint(
             {
                 "weights": weights_digest(self._model.state_dict()),
                 "config": config_text(self._model.config),
-                "tokenizer": tokenizer_state(self._processor.tokenizer),
+                "adapters": adapters_text(self._model),
+                "tokenizer": tokenizer_state(tokenizer),
+                "special": tokenizer.special_tokens_map,
+                "limit": tokenizer.model_max_length,
                 "images": json.dumps(images, sort_keys=True, default=str),
                 "image_seq_len": getattr(self._processor, "image_seq_len", None),
             }

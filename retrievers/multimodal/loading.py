@@ -16,14 +16,16 @@ from retrievers.multimodal.settings import MultimodalSettings
 # Weights of the head that predicts words: left over from the model's making, and never used here.
 UNUSED = re.compile(r"(^|\.)lm_head\.")
 SHOWN = 8  # keys named in a message
+# What transformers and torch raise, quantisers and their missing packages included.
+FAULTS = (OSError, RuntimeError, KeyError, TypeError, ValueError, ImportError)
 
 
 def load(settings: MultimodalSettings, device: str, dtype: Any) -> tuple[str, Any, Any]:
     """The name of the model's family, the model, ready to use, and its processor.
 
     Raises:
-        ModelError: it cannot be loaded, is of no known family, lacks weights or has others, or
-            cannot keep to `max_image_tokens`.
+        ModelError: it cannot be loaded, is of no known family, lacks weights or has others, cannot
+            keep to `max_image_tokens`, or be put on the device.
     """
     import torch
     from safetensors import SafetensorError
@@ -33,12 +35,13 @@ def load(settings: MultimodalSettings, device: str, dtype: Any) -> tuple[str, An
         # The random numbers of a training around this are left alone.
         with torch.random.fork_rng(), _quiet():
             name, model, processor = _loaded(settings, place, dtype)
-    except (OSError, RuntimeError, SafetensorError, KeyError, TypeError) as error:
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ModelError(f"model {settings.model!r} cannot be loaded: {first}") from error
+    except ModelError:
+        raise
+    except (*FAULTS, SafetensorError) as error:
+        raise ModelError(f"model {settings.model!r} cannot be loaded: {_first(error)}") from error
     if settings.max_image_tokens is not None:
         FAMILIES[name].cap(processor, settings.max_image_tokens)
-    return name, model.to(device=device, dtype=dtype).eval(), processor
+    return name, _placed(model, settings.model, device, dtype).eval(), processor
 
 
 def _loaded(settings: MultimodalSettings, place: str, dtype: Any) -> tuple[str, Any, Any]:
@@ -63,6 +66,19 @@ def _loaded(settings: MultimodalSettings, place: str, dtype: Any) -> tuple[str, 
         _check(_add_adapter(model, place, settings.revision), settings.model)
     processor = getattr(engine, FAMILIES[name].processor)
     return name, model, processor.from_pretrained(place, revision=settings.revision)
+
+
+def _placed(model: Any, name: str, device: str, dtype: Any) -> Any:
+    """The model on the device; one that transformers quantised keeps the types it has."""
+    try:
+        if getattr(model, "is_quantized", False):
+            return model.to(device=device)
+        return model.to(device=device, dtype=dtype)
+    # torch asserts that it was built for a device.
+    except (AssertionError, RuntimeError, ValueError) as error:
+        raise ModelError(
+            f"model {name!r} cannot be put on the device {device!r}: {_first(error)}"
+        ) from error
 
 
 def _base_of_adapter(place: str, revision: str | None) -> str | None:
@@ -114,6 +130,11 @@ def _without_head(model: Any) -> None:
     for module in list(model.modules()):
         if isinstance(getattr(module, "lm_head", None), nn.Module):
             module.lm_head = nn.Identity()
+
+
+def _first(error: Exception) -> str:
+    """The first line of what it says."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _some(keys: Iterable[str]) -> str:

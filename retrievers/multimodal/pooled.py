@@ -40,27 +40,34 @@ def pooled_scores(
 
 
 def candidates(
-    scores: NDArray[np.float32], share: float, k: int, owners: NDArray[np.int32]
+    scores: NDArray[np.float32], share: float, documents: int, owners: NDArray[np.int32]
 ) -> NDArray[np.bool_]:
-    """(Q, P) the pages of the best scores: a share of all, or as many as hold k documents.
+    """(Q, P) the pages of the best scores: a share of all, or as many as hold some documents.
 
     Args:
-        scores: (Q, P) pooled.
+        scores: (Q, P) of a first stage.
         share: of the pages.
-        k: documents wanted.
+        documents: held at least; all of them where there are fewer.
         owners: (P,) position of the document of each page.
     """
-    pages = scores.shape[1]
-    enough = min(k, len(np.unique(owners)))
+    enough = min(documents, len(np.unique(owners)))
     wanted = np.zeros(scores.shape, dtype=bool)
     for row, own in zip(wanted, scores, strict=True):
-        count = min(pages, max(ceil(share * pages), enough))
-        best = top_k(own.astype(np.float64), count)
-        while len(np.unique(owners[best])) < enough:
-            count = min(pages, 2 * count)
-            best = top_k(own.astype(np.float64), count)
-        row[best] = True
+        row[_covering(own.astype(np.float64), ceil(share * len(own)), enough, owners)] = True
     return wanted
+
+
+def _covering(
+    scores: NDArray[np.float64], pages: int, documents: int, owners: NDArray[np.int32]
+) -> NDArray[np.intp]:
+    """The fewest pages of the best scores that are so many and hold so many documents."""
+    count = max(pages, documents)
+    while True:
+        best = top_k(scores, count)
+        _, first = np.unique(owners[best], return_index=True)
+        if len(first) >= documents:
+            return best[: max(pages, int(np.sort(first)[documents - 1]) + 1)]
+        count *= 2
 
 
 def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

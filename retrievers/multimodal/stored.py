@@ -16,7 +16,6 @@ class PageVectors:
         values: (V, D) of all pages, one page after the other, in the type of the settings.
         offsets: (P + 1,) page p has the vectors offsets[p] to offsets[p + 1], at least one.
         owners: (P,) position of the document that each page belongs to, never falling.
-        numbers: (P,) of each page in its document; the first page is 1, blank ones count too.
         same: (P,) the first page with the same image; a page's own position if there is none.
         pooled: (P, D) mean vector of each page, of length 1.
         about: counts `documents`, `blank` (documents without anything to see), `pages`,
@@ -27,9 +26,8 @@ class PageVectors:
     values: NDArray[Any]
     offsets: NDArray[np.int64]
     owners: NDArray[np.int32]
-    numbers: NDArray[np.int32]
     same: NDArray[np.int32]
     pooled: NDArray[np.float32]
     about: Mapping[str, Any]
 
-    DERIVED = ("offsets", "owners", "numbers", "same", "pooled")  # arrays beside the values
+    DERIVED = ("offsets", "owners", "same", "pooled")  # arrays beside the values

@@ -1,22 +1,23 @@
 """Pages → vectors, in shards that survive a kill."""
 
 import hashlib
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import Documents
 from retrievers.index import IndexWriter
-from retrievers.multimodal.encoder import PageEncoder
+from retrievers.multimodal.encoder import ImageRefused, PageEncoder
 from retrievers.multimodal.pooled import pooled_pages
 from retrievers.multimodal.stored import PageVectors
-from retrievers.pages.page import Page
+from retrievers.pages.page import Page, PageError
 from retrievers.pages.sources import PageSource
 from retrievers.semantic.stored import STORED, DType, as_float32, as_stored
 from retrievers.semantic.vectors import VectorError
@@ -33,20 +34,30 @@ COUNTS = ("documents", "blank", "pages", "blank_pages", "failed_pages")
 Batch = tuple[int, list[Iterable[Page]]]  # position of the first document, the pages of each
 
 
+class _Seen(NamedTuple):
+    """A page that shows something; owner: position of its document; rest as in `Page`."""
+
+    owner: int
+    number: int
+    file: str
+    digest: int
+    image: Any  # of PIL
+
+
 @dataclass(frozen=True)
 class _Shard:
     """The pages of a few documents; `about` as in `PageVectors`.
 
     `values`: gives (V, D), for as long as they are needed: those on the disk are mapped, which
     keeps a file open, and a process may have about a thousand.
-    `arrays`: lengths, owners, numbers and digests of the images, (P,).
+    `arrays`: lengths, owners and digests of the images, (P,).
     """
 
     values: Callable[[], NDArray[Any]]
     arrays: Mapping[str, NDArray[Any]]
     about: Mapping[str, Any]
 
-    NAMES = ("lengths", "owners", "numbers", "digests")
+    NAMES = ("lengths", "owners", "digests")
 
 
 class PageVectorBuilder:
@@ -57,15 +68,23 @@ class PageVectorBuilder:
         source: its pages.
         encoder: the model.
         dtype: of what is stored.
+        skip: whether a page that the model's processor refuses is left out and counted; else it is
+            a PageError, which names it and its file.
     """
 
     def __init__(
-        self, documents: Documents, source: PageSource, encoder: PageEncoder, dtype: DType
+        self,
+        documents: Documents,
+        source: PageSource,
+        encoder: PageEncoder,
+        dtype: DType,
+        skip: bool = False,
     ) -> None:
         self._ids = documents.ids
         self._source = source
         self._encoder = encoder
         self._dtype = dtype
+        self._skip = skip
 
     def in_memory(self) -> PageVectors:
         """Encode everything, keep nothing on the disk."""
@@ -107,7 +126,12 @@ class PageVectorBuilder:
                     writer.array(name, values)
                 writer.about.update(made.about)
 
-            shard = open_or_remake(folder / f"{first:012d}", "pages", asked, fill)
+            place = folder / f"{first:012d}"
+            shard = open_or_remake(place, "pages", asked, fill)
+            if shard.about["failed_pages"] and not self._skip:
+                # It is of a build that went on without them; made again, the first is named.
+                shutil.rmtree(place)
+                shard = open_or_remake(place, "pages", asked, fill)
             bar.update(first + len(documents) - bar.n)
             arrays = {name: shard.read(name) for name in _Shard.NAMES}
             yield _Shard(partial(shard.array, "values"), arrays, shard.about)
@@ -121,58 +145,82 @@ class PageVectorBuilder:
 
     def _encoded(self, batch: Batch, bar: Any) -> _Shard:
         self._source.missing.clear()
-        counts = dict.fromkeys(COUNTS, 0)
-        pages: list[tuple[int, int, int]] = []  # owner, number, digest
-        found: list[NDArray[Any]] = []
-        stream = _visible(batch, counts, pages, bar)
+        documents = len(batch[1])
+        counts = dict.fromkeys(COUNTS, 0) | {"documents": documents}
+        kept: list[tuple[_Seen, NDArray[Any]]] = []
+        stream = _visible(batch, counts, bar)
         while window := list(islice(stream, WINDOW * self._encoder.batch_size)):
-            found += self._vectors(window, pages[-len(window) :])
+            for page, stored in zip(window, self._vectors(window), strict=True):
+                if stored is None:
+                    counts["failed_pages"] += 1
+                else:
+                    kept.append((page._replace(image=None), stored))  # the image is done with
+        counts["blank"] = documents - len({page.owner for page, _ in kept})
         nothing = np.empty((0, self._encoder.dimension), dtype=STORED[self._dtype])
-        values = np.concatenate([nothing, *found])
+        values = np.concatenate([nothing, *(stored for _, stored in kept)])
         lengths = np.linalg.norm(as_float32(values, self._dtype), axis=1)
         about = counts | {
             "longest": float(lengths.max(initial=0.0)),
             "missing": "".join(sorted(self._source.missing)),
         }
-        owners, numbers, digests = zip(*pages, strict=True) if pages else ((), (), ())
         arrays: dict[str, NDArray[Any]] = {
-            "lengths": np.array([len(part) for part in found], dtype=np.int64),
-            "owners": np.array(owners, dtype=np.int32),
-            "numbers": np.array(numbers, dtype=np.int32),
-            "digests": np.array(digests, dtype=np.uint64),
+            "lengths": np.array([len(stored) for _, stored in kept], dtype=np.int64),
+            "owners": np.array([page.owner for page, _ in kept], dtype=np.int32),
+            "digests": np.array([page.digest for page, _ in kept], dtype=np.uint64),
         }
         return _Shard(lambda: values, arrays, about)
 
-    def _vectors(
-        self, images: Sequence["Image"], pages: Sequence[tuple[int, int, int]]
-    ) -> list[NDArray[Any]]:
-        """The stored vectors of each image."""
+    def _vectors(self, pages: Sequence[_Seen]) -> list[NDArray[Any] | None]:
+        """The stored vectors of each page; None where it failed."""
         # Images of about the same size together, so that little is padded; the largest first, so
         # that it is known at once whether the memory is enough.
-        areas = [image.width * image.height for image in images]
-        order = sorted(range(len(images)), key=lambda place: -areas[place])
-        found: list[NDArray[Any]] = [np.empty(0)] * len(images)
+        areas = [page.image.width * page.image.height for page in pages]
+        order = sorted(range(len(pages)), key=lambda place: -areas[place])
+        found: list[NDArray[Any] | None] = [None] * len(pages)
         step = self._encoder.batch_size
         for start in range(0, len(order), step):
             some = order[start : start + step]
-            encoded = self._encoder.pages([images[place] for place in some])
+            encoded = self._read([pages[place] for place in some])
             for place, vectors in zip(some, encoded, strict=True):
-                found[place] = as_stored(vectors, self._dtype)
-                self._refuse(found[place], *pages[place][:2])
+                if vectors is not None:
+                    found[place] = self._stored(vectors, pages[place])
         return found
 
-    def _refuse(self, stored: NDArray[Any], owner: int, number: int) -> None:
+    def _read(self, pages: Sequence[_Seen]) -> list[NDArray[np.float32] | None]:
+        """(n, D) vectors of each page; None where it failed."""
+        try:
+            return [*self._encoder.pages([page.image for page in pages])]
+        except ImageRefused as error:
+            if len(pages) > 1:  # each alone, to learn which it is
+                return [vectors for page in pages for vectors in self._read([page])]
+            if self._skip:
+                return [None]
+            raise PageError(self._refused(pages[0], error)) from error
+
+    def _refused(self, page: _Seen, error: ImageRefused) -> str:
+        file = f"{page.file}: " if page.file else ""
+        width, height = page.image.size
+        return (
+            f"{file}page {page.number} of document {self._ids[page.owner]!r}, {width} x {height} "
+            f"pixels: the model does not take it: {error}; change or remove the page, or set "
+            "pages.failed to 'skip' to go on without it"
+        )
+
+    def _stored(self, vectors: NDArray[np.float32], page: _Seen) -> NDArray[Any]:
+        stored = as_stored(vectors, self._dtype)
         if not np.isfinite(as_float32(stored, self._dtype)).all():
             raise VectorError(
-                f"a vector of page {number} of document {self._ids[owner]!r} holds NaN, or numbers "
-                f"too large for {self._dtype}: look for NaN in the model, or choose another dtype, "
-                "or another model_dtype"
+                f"a vector of page {page.number} of document {self._ids[page.owner]!r} holds NaN, "
+                f"or numbers too large for {self._dtype}: look for NaN in the model, or choose "
+                "another dtype, or another model_dtype"
             )
+        return stored
 
     def _summed(self, shards: Sequence[_Shard]) -> dict[str, Any]:
         summed = {name: sum(shard.about[name] for shard in shards) for name in COUNTS}
         if summed["blank"] == summed["documents"]:
-            blank = f"all {summed['documents']} have no page, or blank ones only"
+            failed = f"; {summed['failed_pages']} pages failed" if summed["failed_pages"] else ""
+            blank = f"all {summed['documents']} have no page, or blank ones only{failed}"
             what = blank if shards else "it has none"
             raise EmptyCorpusError(f"the collection has no document to find: {what}")
         missing = set().union(*(shard.about["missing"] for shard in shards))
@@ -204,8 +252,7 @@ class PageVectorBuilder:
                 offsets[source] : offsets[source + 1]
             ]
         pooled = pooled_pages(values, offsets, self._dtype)
-        owners, numbers = joined["owners"], joined["numbers"]
-        return PageVectors(values, offsets, owners, numbers, same, pooled, about)
+        return PageVectors(values, offsets, joined["owners"], same, pooled, about)
 
     def _bar(self) -> Any:
         from tqdm import tqdm
@@ -214,22 +261,16 @@ class PageVectorBuilder:
         return tqdm(total=len(self._ids), desc="encoding", unit=" documents", disable=None)
 
 
-def _visible(
-    batch: Batch, counts: dict[str, int], pages: list[tuple[int, int, int]], bar: Any
-) -> Iterator["Image"]:
-    """Yield the images that show something, noting (owner, number, digest); count the rest."""
+def _visible(batch: Batch, counts: dict[str, int], bar: Any) -> Iterator[_Seen]:
+    """Yield the pages that show something; count the rest."""
     first, documents = batch
     for owner, document in enumerate(documents, first):
-        before = len(pages)
         for page in document:
             counts["pages"] += 1
             counts["failed_pages"] += page.failed
             counts["blank_pages"] += page.blank
             if page.image is not None:
-                pages.append((owner, page.number, _digest(page.image)))
-                yield page.image
-        counts["documents"] += 1
-        counts["blank"] += len(pages) == before
+                yield _Seen(owner, page.number, page.file, _digest(page.image), page.image)
         bar.update(1)
 
 

@@ -2,6 +2,7 @@
 
 - `style`, `rendering`: text → page images;
 - `pdf`, `images`: files → page images;
+- `digests`: checksums of files, remembered;
 - `sources`: the pages of a collection.
 """
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from retrievers.pages.page import PageError, PageSettings, seen
 from retrievers.pages.pdf import pdf_pages
+from retrievers.pages.pixels import rgb
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -28,10 +29,7 @@ def pages_of_file(path: Path, settings: PageSettings) -> Iterator["Image | PageE
             `pdf_pages` raises.
     """
     if path.is_dir():
-        files = folder_files(path)
-        if not files:
-            raise PageError(f"{path}: a folder without PDF or image files; add some or remove it")
-        for file in files:
+        for file in files_at(path):
             yield from pages_of_file(file, settings)
     elif not path.is_file():
         raise PageError(f"{path}: no such file")
@@ -57,6 +55,20 @@ def pages_of_bytes(
         yield from pdf_pages(content, name, settings)
     else:
         yield from _image_pages(content, name, settings)
+
+
+def files_at(path: Path) -> list[Path]:
+    """The file itself, or the PDF and image files of a folder, as in `folder_files`.
+
+    Raises:
+        PageError: a folder without any.
+    """
+    if not path.is_dir():
+        return [path]
+    files = folder_files(path)
+    if not files:
+        raise PageError(f"{path}: a folder without PDF or image files; add some or remove it")
+    return files
 
 
 def folder_files(folder: Path) -> list[Path]:
@@ -98,12 +110,7 @@ def _fitted(image: "Image", max_side: int) -> "Image":
     from PIL import Image, ImageOps
 
     image.draft("RGB", (max_side, max_side))  # a JPEG is decoded no larger than needed
-    upright = ImageOps.exif_transpose(image)
-    if "transparency" in upright.info or upright.mode in ("RGBA", "LA", "PA"):
-        # What is transparent is paper, and would turn black.
-        paper = Image.new("RGBA", upright.size, "white")
-        upright = Image.alpha_composite(paper, upright.convert("RGBA"))
-    page = upright.convert("RGB")
+    page = rgb(ImageOps.exif_transpose(image))
     page.thumbnail((max_side, max_side), Image.Resampling.LANCZOS)
     return page
 

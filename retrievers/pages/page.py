@@ -24,9 +24,11 @@ class PageSettings(BaseModel):
         style: of rendered text.
         dpi: dots per inch that PDF pages are drawn at.
         max_side: longest side of an image in pixels; larger ones are drawn or scaled down to it.
-        max_pages: of one PDF file; a longer one is an error.
-        failed: what a page that cannot be drawn or decoded does: "stop", or "skip" to go on
-            without it; skipped ones are counted.
+        max_pages: of one PDF file; a longer one is an error whatever `failed` is, so that an index
+            holds the same pages for all values that let it be built.
+        failed: what a page does that cannot be drawn or decoded, or that the model's processor
+            refuses: "stop", or "skip" to go on without it. Skipped ones are counted, and an index
+            that lacks some is not opened with "stop"; any other is the same for both.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -47,11 +49,13 @@ class Page:
         number: in its document; the first is 1, and pages without an image are counted too.
         image: RGB; None where there is nothing to see, or where it failed.
         failed: whether it could not be drawn or decoded.
+        file: that it is of, or the document and column that hold it; "" if rendered.
     """
 
     number: int
     image: "Image | None"
     failed: bool = False
+    file: str = ""
 
     @property
     def blank(self) -> bool:

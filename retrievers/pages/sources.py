@@ -2,13 +2,20 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from retrievers.base import Documents, extra_version
-from retrievers.pages.images import PDF, folder_files, is_pdf, pages_of_bytes, pages_of_file
+from retrievers.pages.digests import FileDigests
+from retrievers.pages.images import (
+    PDF,
+    files_at,
+    folder_files,
+    is_pdf,
+    pages_of_bytes,
+    pages_of_file,
+)
 from retrievers.pages.page import Page, PageError, PageSettings
 from retrievers.pages.pdf import EXTRA, pdf_pages
 from retrievers.pages.rendering import missing_characters, render_pages
@@ -76,26 +83,32 @@ class ImagePages:
             structs of `bytes` and `path`, with `page` for one page of a PDF; or lists of any of
             these. A null is no page.
         settings: resolution and limits.
+        digests: of the files; a file whose digest is remembered there is not read for `identity`.
     """
 
-    def __init__(self, table: Any, column: str, settings: PageSettings) -> None:
+    def __init__(
+        self, table: Any, column: str, settings: PageSettings, digests: FileDigests
+    ) -> None:
         self.missing: set[str] = set()
         self._ids = table.column("id")
         self._cells = table.column(column)
         self._column = column
         self._settings = settings
+        self._digests = digests
 
     def identity(self) -> dict[str, Any]:
-        """See `PageSource`; every file is read."""
+        """See `PageSource`; every file is read that is new or was changed."""
         digest = hashlib.sha256()
         pdf = False
         for row in range(len(self._cells)):
-            for kind, part in _files(self._cells[row].as_py(), self._name(row)):
+            for kind, part in _files(self._cells[row].as_py(), self._name(row), self._digests):
                 pdf |= kind == PDF
                 digest.update(part)
             digest.update(b"document")
+        self._digests.keep()
         drawn = {"pypdfium2": extra_version("pypdfium2", EXTRA)} if pdf else {}
-        chosen = self._settings.model_dump(mode="json", exclude={"source", "style"})
+        # Neither of `failed` and `max_pages` changes a page that is there: see `PageSettings`.
+        chosen = self._settings.model_dump(mode="json", include={"dpi", "max_side"})
         return {
             "source": "images",
             "sha256": digest.hexdigest(),
@@ -110,20 +123,27 @@ class ImagePages:
 
     def _pages(self, row: int) -> Iterator[Page]:
         found = _images(self._cells[row].as_py(), self._name(row), self._settings)
-        for number, image in enumerate(found, 1):
+        for number, (file, image) in enumerate(found, 1):
             if not isinstance(image, PageError):
-                yield Page(number, image)
+                yield Page(number, image, file=file)
             elif self._settings.failed == "stop":
                 raise image
             else:
-                yield Page(number, None, failed=True)
+                yield Page(number, None, failed=True, file=file)
 
     def _name(self, row: int) -> str:
         return f"document {self._ids[row].as_py()!r}, column {self._column!r}"
 
 
-def page_source(collection: Documents, settings: PageSettings) -> PageSource:
+def page_source(
+    collection: Documents, settings: PageSettings, remembered: Path | None = None
+) -> PageSource:
     """The pages that the settings ask for.
+
+    Args:
+        collection: the documents.
+        settings: where their pages are.
+        remembered: where checksums of image files are kept; see `FileDigests`.
 
     Raises:
         PageError: the collection's own images are asked for, and it has none.
@@ -137,10 +157,13 @@ def page_source(collection: Documents, settings: PageSettings) -> PageSource:
             "pages.source is 'images', and the documents have neither a column 'images' nor "
             "'image'; add one, or choose 'text' to have their texts rendered"
         )
-    return ImagePages(table, columns[0], settings)
+    return ImagePages(table, columns[0], settings, FileDigests(remembered))
 
 
-def _images(cell: Cell, name: str, settings: PageSettings) -> Iterator["Image | PageError | None"]:
+def _images(
+    cell: Cell, name: str, settings: PageSettings
+) -> Iterator[tuple[str, "Image | PageError | None"]]:
+    """(file, or name of the cell that holds it; page) of each page."""
     if isinstance(cell, list):
         for part in cell:
             yield from _images(part, name, settings)
@@ -149,26 +172,27 @@ def _images(cell: Cell, name: str, settings: PageSettings) -> Iterator["Image | 
         inner = cell.get("path") if inner is None else inner
         if page is None or not isinstance(inner, str | bytes):
             yield from _images(inner, name, settings)
-        elif isinstance(inner, bytes):
-            yield from pdf_pages(inner, name, settings, page)
-        else:
-            yield from pdf_pages(Path(inner), inner, settings, page)
+            return
+        content, called = (inner, name) if isinstance(inner, bytes) else (Path(inner), inner)
+        yield from ((called, image) for image in pdf_pages(content, called, settings, page))
     elif isinstance(cell, bytes):
-        yield from pages_of_bytes(cell, name, settings)
+        yield from ((name, image) for image in pages_of_bytes(cell, name, settings))
     elif isinstance(cell, str):
-        yield from pages_of_file(Path(cell), settings)
+        for file in files_at(Path(cell)):
+            yield from ((str(file), image) for image in pages_of_file(file, settings))
     elif cell is not None:
         raise PageError(f"{name}: {cell!r:.60} is neither a path nor a file's bytes")
 
 
-def _files(cell: Cell, name: str) -> Iterator[tuple[str, bytes]]:
+def _files(cell: Cell, name: str, digests: FileDigests) -> Iterator[tuple[str, bytes]]:
     """(suffix, digest) of each file behind a cell."""
     if isinstance(cell, list):
         for part in cell:
-            yield from _files(part, name)
+            yield from _files(part, name, digests)
     elif isinstance(cell, Mapping):
         inner, page = cell.get("bytes"), cell.get("page")
-        for kind, digest in _files(cell.get("path") if inner is None else inner, name):
+        inner = cell.get("path") if inner is None else inner
+        for kind, digest in _files(inner, name, digests):
             yield kind, digest if page is None else digest + page.to_bytes(4, "big", signed=True)
     elif isinstance(cell, bytes):
         yield PDF if is_pdf(cell) else "", hashlib.sha256(cell).digest()
@@ -177,11 +201,4 @@ def _files(cell: Cell, name: str) -> Iterator[tuple[str, bytes]]:
         if not path.exists():
             raise PageError(f"{name}: {cell}: no such file")
         for file in folder_files(path) if path.is_dir() else [path]:
-            facts = file.stat()
-            yield file.suffix.lower(), _digest(file, facts.st_size, facts.st_mtime_ns)
-
-
-@lru_cache(maxsize=16)  # the pages of one PDF come one after the other
-def _digest(file: Path, size: int, changed: int) -> bytes:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").digest()
+            yield file.suffix.lower(), digests.of(file)

@@ -5,7 +5,8 @@
 - `encoder`: the sentence-transformers model;
 - `vectors`: documents → vectors on disk, built in shards that survive a kill;
 - `scoring`: similarity of vectors, and the bound of its rounding error;
-- `exact` and `hnsw`: which vectors are nearest.
+- `exact`, with its `candidates`, and `hnsw`: which vectors are nearest;
+- `overlap`: how many of them a graph misses.
 """
 
 from retrievers.semantic.retriever import SemanticRetriever

@@ -14,7 +14,7 @@ from retrievers.chunks import readable
 from retrievers.index import fingerprint
 from retrievers.models import ModelError, resolve
 from retrievers.semantic.scoring import Similarity
-from retrievers.weights import config_text, tokenizer_state, weights_digest
+from retrievers.weights import adapters_text, config_text, tokenizer_state, weights_digest
 
 PACKAGES = ("sentence-transformers", "transformers", "torch")
 # sentence-transformers takes the first of these that the model names for a document.
@@ -48,6 +48,7 @@ class Encoder:
         similarity: how its vectors are compared: the settings', else the model's own.
         query_prompt, document_prompt: what stands before every text; "" for nothing.
         dimension: of a vector.
+        native_dimension: of a vector before `truncate_dim` shortens it.
         batch_size: texts encoded at once.
         limit: tokens it reads of a text, prompt and special tokens included; None: all.
 
@@ -67,10 +68,10 @@ class Encoder:
         )
         self.limit = _limit(self._model)
         self._content = _content(self._model)
-        native = self.queries(["native"]).shape[1]
+        self.native_dimension = self.queries(["native"]).shape[1]
         if settings.truncate_dim is not None:
-            self._cut(settings.truncate_dim, native)
-        self.dimension = settings.truncate_dim or native
+            self._cut(settings.truncate_dim)
+        self.dimension = settings.truncate_dim or self.native_dimension
 
     def queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(Q, D) vectors of queries."""
@@ -152,10 +153,11 @@ class Encoder:
             raise ModelError(f"the model has no prompt named {name!r}; there are: {known}")
         return prompts[name]
 
-    def _cut(self, dimension: int, native: int) -> None:
-        if dimension > native:
+    def _cut(self, dimension: int) -> None:
+        if dimension > self.native_dimension:
             raise ModelError(
-                f"truncate_dim is {dimension}, but the model's vectors have {native} dimensions"
+                f"truncate_dim is {dimension}, but the model's vectors have "
+                f"{self.native_dimension} dimensions"
             )
         self._model.truncate_dim = dimension
 
@@ -200,6 +202,7 @@ def _content(model: Any) -> str:
             "weights": weights_digest(model.state_dict()),
             "modules": str(model),
             "config": config_text(inner.config) if inner is not None else "{}",
+            "adapters": adapters_text(inner),
             "tokenizer": tokenizer_state(getattr(model[0], "tokenizer", None)),
         }
     )

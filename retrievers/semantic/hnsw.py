@@ -5,7 +5,7 @@ scores are the same as in exact search and only some of the documents can be mis
 holds the vectors once more, as float32, and stays in memory.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +14,28 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from retrievers.base import import_extra
-from retrievers.semantic.exact import Decision, ExactSearch, Found
+from retrievers.index import Index, IndexWriter, open_or_build
+from retrievers.index_manifest import damaged
+from retrievers.semantic.exact import Decision, Found
 from retrievers.semantic.scoring import Similarity
 from retrievers.semantic.stored import Rows
 
 BLOCK = 8192  # rows added at once
 EXTRA = "faiss"
+GRAPH = "graph.faiss"  # file of the graph in its index
 
 
 class HnswSettings(BaseModel):
-    """Parameters of the graph.
+    """Parameters of the graph, of searches in it, and of its comparison with exact search.
+
+    A change of the first two has the graph built again; the others are free.
 
     Attributes:
         neighbours: links of a row, M in the paper: more find more and take more memory.
         ef_construction: candidates looked at for each row while the graph is built.
-        ef_search: candidates looked at for each query.
-        overlap_k: depth to which the graph is compared with exact search when it is built.
+        ef_search: candidates looked at for each query; the stored vectors decide among all of them.
+            Documents beyond theirs take further searches, and come after them.
+        overlap_k: depth to which the graph is compared with exact search.
         overlap_queries: queries of that comparison.
     """
 
@@ -48,7 +54,7 @@ class HnswSearch:
     Args:
         decision: the vectors and how documents are made of rows.
         settings: parameters of the graph.
-        graph: what `build` made or `read` read.
+        graph: what `build` or `opened` gave.
     """
 
     def __init__(self, decision: Decision, settings: HnswSettings, graph: Any) -> None:
@@ -61,25 +67,39 @@ class HnswSearch:
         return HnswSearch(self._decision.of_rows(), self._settings, self._graph)
 
     def best(self, queries: NDArray[np.float32], k: int) -> list[Found]:
-        """The best k documents of each of (Q, D) queries, as far as the graph leads to them."""
-        size = len(self._decision.rows)
-        wanted = self._decision.depth or k
-        while True:
-            rows = self._rows(queries, min(2 * wanted, size))
-            pairs = zip(queries, rows, strict=True)
-            found = [self._decision.best(query, near, k) for query, near in pairs]
-            # The rows of one document may have crowded the others out.
-            few = min((len(documents) for documents, _ in found), default=k) < k
-            if self._decision.depth is not None or not few or 2 * wanted >= size:
-                return found
-            wanted *= 2
+        """The best k documents of each of (Q, D) queries, as far as the graph leads to them.
 
-    def _rows(self, queries: NDArray[np.float32], count: int) -> list[NDArray[np.intp]]:
+        Those of a smaller k are always the first ones of a larger k. The graph is asked for rows
+        without regard to k, and again for twice as many where that is too few documents; what is
+        found only then comes after what was found before.
+        """
+        size, depth = len(self._decision.rows), self._decision.depth
+        count = min(max(self._settings.ef_search, 2 * (depth or 0)), size)
+        found = self._decided(queries, count)
+        while depth is None and count < size:
+            few = [place for place, (documents, _) in enumerate(found) if len(documents) < k]
+            if not few:
+                break
+            count = min(2 * count, size)
+            for place, more in zip(few, self._decided(queries[few], count), strict=True):
+                found[place] = _appended(found[place], more)
+        return [(documents[:k], scores[:k]) for documents, scores in found]
+
+    def _decided(self, queries: NDArray[np.float32], count: int) -> list[Found]:
+        """All documents of the `count` rows that the graph proposes for each query."""
         faiss = import_extra("faiss", EXTRA)
-        wide = max(self._settings.ef_search, count)
-        parameters = faiss.SearchParametersHNSW(efSearch=wide)
+        # As many rows as candidates: how far the graph is searched decides what is found, no more.
+        parameters = faiss.SearchParametersHNSW(efSearch=count)
         _, rows = self._graph.search(np.ascontiguousarray(queries), count, params=parameters)
-        return [np.unique(near[near >= 0]).astype(np.intp) for near in rows]
+        proposed = [np.unique(near[near >= 0]).astype(np.intp) for near in rows]
+        pairs = zip(queries, proposed, strict=True)
+        return [self._decision.best(query, near, max(len(near), 1)) for query, near in pairs]
+
+
+def _appended(found: Found, more: Found) -> Found:
+    """`found`, then those documents of `more` that are not in it."""
+    new = ~np.isin(more[0], found[0])
+    return np.append(found[0], more[0][new]), np.append(found[1], more[1][new])
 
 
 def build(rows: Rows, similarity: Similarity, settings: HnswSettings) -> Any:
@@ -104,40 +124,45 @@ def build(rows: Rows, similarity: Similarity, settings: HnswSettings) -> Any:
     return graph
 
 
-def save(graph: Any, path: Path) -> None:
-    """Write a graph to a file."""
-    import_extra("faiss", EXTRA).write_index(graph, str(path))
-
-
-def read(path: Path) -> Any:
-    """A graph from a file that `save` wrote."""
-    return import_extra("faiss", EXTRA).read_index(str(path))
-
-
-def overlap(exact: ExactSearch, graph: HnswSearch, queries: NDArray[np.float32], k: int) -> float:
-    """Mean share, 0 to 1, of the k documents of exact search that the graph finds too."""
-    pairs = zip(exact.best(queries, k), graph.best(queries, k), strict=True)
-    shares = [len(np.intersect1d(true[0], near[0])) / len(true[0]) for true, near in pairs]
-    return float(np.mean(shares))
-
-
-def probes(texts: Callable[[], Iterable[str]], count: int) -> list[str]:
-    """Queries for `overlap`: up to eight words in a row, each from a document drawn at random.
+def opened(
+    decision: Decision, settings: HnswSettings, folder: Path | None, parts: Mapping[str, Any]
+) -> Any:
+    """The graph in `folder`, built first where there is none.
 
     Args:
-        texts: gives the documents' texts, twice; only those that are drawn are kept.
-        count: of the queries.
+        decision: the vectors and their similarity.
+        settings: parameters of the graph.
+        folder: of the graph's index; None: it is built, and kept nowhere.
+        parts: JSON values that the graph depends on.
+
+    Raises:
+        IndexMismatch, IndexDamaged: see `open_or_build`.
     """
-    rng = np.random.default_rng(0)
-    size = sum(1 for text in texts() if text)
-    drawn = rng.choice(size, size=min(count, size), replace=False).tolist()
-    wanted = set(drawn)
-    filled = (text for text in texts() if text)
-    kept = {place: text for place, text in enumerate(filled) if place in wanted}
-    return [_words(kept[place], rng) for place in drawn]
+
+    def built() -> Any:
+        return build(decision.rows, decision.similarity, settings)
+
+    def write(writer: IndexWriter) -> None:
+        import_extra("faiss", EXTRA).write_index(built(), str(writer.path / GRAPH))
+
+    if folder is None:
+        return built()
+    return _read(open_or_build(folder, "hnsw", parts, write), decision.rows)
 
 
-def _words(text: str, rng: np.random.Generator) -> str:
-    words = text.split()
-    first = int(rng.integers(max(len(words) - 7, 1)))
-    return " ".join(words[first : first + 8])[:80]  # some scripts write without spaces
+def _read(index: Index, rows: Rows) -> Any:
+    faiss = import_extra("faiss", EXTRA)
+    path = index.file(GRAPH)
+    with path.open("rb"):  # what the system refuses is no damage
+        pass
+    try:
+        graph = faiss.read_index(str(path))
+    except RuntimeError as error:
+        first = str(error).splitlines()[-1]
+        raise damaged(index.path, f"{GRAPH} is no graph: {first}") from error
+    shape = (graph.ntotal, graph.d)
+    if not isinstance(graph, faiss.IndexHNSWFlat) or shape != (len(rows), rows.dimension):
+        raise damaged(
+            index.path, f"{GRAPH} is no graph over {len(rows)} vectors of {rows.dimension} numbers"
+        )
+    return graph

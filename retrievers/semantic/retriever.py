@@ -11,12 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 import retrievers.semantic.hnsw as hnsw
-from retrievers.base import Documents, Hit, PermanentSearchError, Retriever, extra_version
+from retrievers.base import Documents, Hit, Retriever, extra_version
 from retrievers.chunks import Chunker, ChunkHit, chunk_hits, identity, joined, words
 from retrievers.index import IndexWriter, fingerprint, open_or_build
+from retrievers.models import named
+from retrievers.query_vectors import QueryVectors
 from retrievers.semantic.encoder import Encoder
 from retrievers.semantic.exact import Decision, ExactSearch, Found
 from retrievers.semantic.hnsw import HnswSearch
+from retrievers.semantic.overlap import kept, overlap, probes
 from retrievers.semantic.settings import SemanticSettings
 from retrievers.semantic.stored import Rows
 from retrievers.semantic.vectors import VectorBuilder, Vectors
@@ -34,7 +37,7 @@ class SemanticRetriever(Retriever):
         settings: see `SemanticSettings`; the defaults if None.
         index_dir: where the index is kept: opened if it is there, built if not. None: in memory.
             A build that was stopped goes on where it was, with what it left beside `index_dir`.
-        cache_size: answers to keep.
+        cache_size: answers to keep, and queries whose vectors are kept.
 
     Attributes:
         dimension: of the vectors.
@@ -43,7 +46,8 @@ class SemanticRetriever(Retriever):
             (with chunks: of those that have such a piece).
         chunks: equal in two backends whose pieces are the same; None where texts are not cut.
         overlap: mean share of the documents of exact search, `settings.hnsw.overlap_k` of them,
-            that the graph finds too, measured when it was built; None in exact search.
+            that the graph finds too, measured once for all settings it depends on; None in exact
+            search.
 
     Raises:
         retrievers.models.ModelError: the model cannot be had, or does not fit the settings.
@@ -69,6 +73,7 @@ class SemanticRetriever(Retriever):
         self.size = len(self._ids)
         self._encoder = Encoder(self.settings)
         self.dimension = self._encoder.dimension
+        self._query_vectors = QueryVectors(self._encoder.queries, cache_size)
         parts = self._parts(collection)
         graph_parts = self._graph_parts(parts)
         self.fingerprint = fingerprint({**graph_parts, **self._search_parts()})
@@ -83,6 +88,21 @@ class SemanticRetriever(Retriever):
         if self.settings.approximate:
             self._approximate(collection, decision, graph_parts, index_dir)
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Beside the size: of vectors and pieces, what was lost of texts, the graph's overlap."""
+        known = super().facts | {
+            "dimension": self.dimension,
+            "native_dimension": self._encoder.native_dimension,
+            "blank": self.blank,
+            "truncated": self.truncated,
+        }
+        if self.chunks is not None:
+            known["chunks"] = len(self._owners)
+        if self.overlap is not None:
+            known |= {"overlap": self.overlap, "overlap_k": self.settings.hnsw.overlap_k}
+        return known
+
     def search_chunks(self, queries: Sequence[str], k: int) -> list[list[ChunkHit]]:
         """The best k pieces of each query, best first; `chunk_depth` plays no part in it."""
         with self._lock:
@@ -94,14 +114,8 @@ class SemanticRetriever(Retriever):
         return [self._named(found) for found in self._finder.best(self._encoded(queries), k)]
 
     def _encoded(self, queries: Sequence[str]) -> NDArray[np.float32]:
-        vectors = self._encoder.queries(queries)
-        bad = ~np.isfinite(vectors).all(axis=1)
-        if bad.any():
-            raise PermanentSearchError(
-                f"the vector of the query {queries[int(bad.argmax())]!r} holds NaN; look for NaN "
-                "in the model"
-            )
-        return vectors
+        found = self._query_vectors.of(queries)
+        return np.stack(found) if found else np.empty((0, self.dimension), dtype=np.float32)
 
     def _named(self, found: Found) -> list[Hit]:
         documents, scores = found
@@ -110,26 +124,36 @@ class SemanticRetriever(Retriever):
 
     def _parts(self, collection: Documents) -> dict[str, Any]:
         """What the vectors on the disk depend on."""
-        chosen = {"model", "revision", "model_kwargs", "dtype"}
-        chosen |= {"chunk_tokens", "chunk_words", "chunk_overlap"}
-        settings = self.settings.model_dump(mode="json", include=chosen)
-        return {"documents": collection.fingerprint, **settings, **self._encoder.identity()}
+        chosen = {"model_kwargs", "dtype", "chunk_tokens", "chunk_words", "chunk_overlap"}
+        if self.settings.trust_remote_code:  # code of the model's own is no part of its content
+            chosen |= {"model", "revision"}
+        return {
+            "documents": collection.fingerprint,
+            **named(self.settings.model, self.settings.revision),
+            **self.settings.model_dump(mode="json", include=chosen),
+            **self._encoder.identity(),
+        }
 
     def _graph_parts(self, parts: dict[str, Any]) -> dict[str, Any]:
+        """What the graph on the disk depends on, if there is one; else what the vectors do."""
         if not self.settings.approximate:
             return parts
-        chosen = self.settings.model_dump(mode="json", include={"approximate", "hnsw"})
-        versions = parts["versions"] | {"faiss-cpu": extra_version("faiss-cpu", hnsw.EXTRA)}
-        # The graph's overlap is measured with queries and grouped hits.
-        return parts | chosen | self._search_parts() | {"versions": versions}
+        return parts | {
+            "similarity": self._encoder.similarity,
+            "hnsw": self.settings.hnsw.model_dump(include={"neighbours", "ef_construction"}),
+            "versions": parts["versions"] | {"faiss-cpu": extra_version("faiss-cpu", hnsw.EXTRA)},
+        }
 
     def _search_parts(self) -> dict[str, Any]:
-        """What decides, beside the vectors, what a query brings back."""
-        return {
+        """What decides, beside the vectors and the graph, what a query brings back."""
+        decides = {
             "query_prompt": self._encoder.query_prompt,
             "similarity": self._encoder.similarity,
             "chunk_depth": self.settings.chunk_depth,
         }
+        if self.settings.approximate:
+            decides["ef_search"] = self.settings.hnsw.ef_search
+        return decides
 
     def _vectors(
         self, collection: Documents, parts: dict[str, Any], index_dir: Path | None
@@ -139,7 +163,11 @@ class SemanticRetriever(Retriever):
             return builder.in_memory()
         directory = Path(index_dir).absolute()
         shards = directory.parent / f".{directory.name}.shards"
-        write = partial(builder.write, folder=shards, parts=parts)
+
+        def write(writer: IndexWriter) -> None:
+            builder.write(writer, shards, parts)
+            writer.about["model"] = self.settings.model  # for people: its content is in the parts
+
         index = open_or_build(directory, self.backend, parts, write)
         shutil.rmtree(shards, ignore_errors=True)
         return Vectors(
@@ -186,31 +214,24 @@ class SemanticRetriever(Retriever):
         parts: dict[str, Any],
         index_dir: Path | None,
     ) -> None:
-        def built() -> tuple[HnswSearch, Any, float]:
-            graph = hnsw.build(decision.rows, decision.similarity, self.settings.hnsw)
-            search = HnswSearch(decision, self.settings.hnsw, graph)
-            return search, graph, self._overlap(collection, exact, search)
+        folder = None if index_dir is None else Path(index_dir).absolute() / "hnsw"
+        graph = hnsw.opened(decision, self.settings.hnsw, folder, parts)
+        search = HnswSearch(decision, self.settings.hnsw, graph)
+        self._finder = search
+        measure = partial(self._overlap, collection, ExactSearch(decision), search)
+        self.overlap = (
+            measure() if folder is None else kept(folder, self._overlap_parts(parts), measure)
+        )
 
-        def write(writer: IndexWriter) -> None:
-            _, graph, overlap = built()
-            hnsw.save(graph, writer.path / "graph.faiss")
-            writer.about["overlap"] = overlap
-
-        exact = ExactSearch(decision)
-        if index_dir is None:
-            self._finder, _, self.overlap = built()
-            return
-        index = open_or_build(Path(index_dir) / "hnsw", "hnsw", parts, write)
-        graph = hnsw.read(index.path / "graph.faiss")
-        self._finder = HnswSearch(decision, self.settings.hnsw, graph)
-        self.overlap = index.about["overlap"]
+    def _overlap_parts(self, graph_parts: dict[str, Any]) -> dict[str, Any]:
+        """What the overlap with exact search depends on."""
+        measured = self.settings.hnsw.model_dump(include={"overlap_k", "overlap_queries"})
+        return {"graph": fingerprint(graph_parts), **self._search_parts(), **measured}
 
     def _overlap(self, collection: Documents, exact: ExactSearch, search: HnswSearch) -> float:
         def texts() -> Iterator[str]:
             return (joined(title, text) for title, text in collection.texts())
 
         chosen = self.settings.hnsw
-        queries: NDArray[np.float32] = self._encoder.queries(
-            hnsw.probes(texts, chosen.overlap_queries)
-        )
-        return hnsw.overlap(exact, search, queries, chosen.overlap_k)
+        queries: NDArray[np.float32] = self._encoder.queries(probes(texts, chosen.overlap_queries))
+        return overlap(exact, search, queries, chosen.overlap_k)

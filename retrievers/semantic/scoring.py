@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from torch import Tensor
 
+Lengths: TypeAlias = NDArray[np.float64]
 Similarity: TypeAlias = Literal["cosine", "dot", "euclidean", "manhattan"]
 ROUNDING = 2.0**-24  # of one float32 operation
 
@@ -47,25 +48,36 @@ def precise(
 
 
 def error_bound(
-    similarity: Similarity, queries: NDArray[np.float32], longest: float
+    similarity: Similarity, queries: Lengths, rows: Lengths, dimension: int
 ) -> NDArray[np.float64]:
-    """(Q,) the most by which a float32 score can differ from the true one.
+    """The most by which a float32 score can differ from the true one.
 
     The usual bound of a sum of n products, n u / (1 - n u) |x| |y| (Higham, Accuracy and Stability
     of Numerical Algorithms, 3.1), holds in whatever order they are added.
 
     Args:
         similarity: which score.
-        queries: (Q, D).
-        longest: Euclidean length of the longest row.
+        queries, rows: Euclidean lengths, of shapes that fit each other; the result has that shape.
+        dimension: numbers in a vector.
     """
-    terms = (queries.shape[1] + 3) * ROUNDING
-    lengths = np.linalg.norm(queries.astype(np.float64), axis=1)
+    terms = (dimension + 3) * ROUNDING
     if similarity in ("cosine", "dot"):
-        size = lengths * longest
+        size = queries * rows
     else:
-        size = lengths + longest
+        size = queries + rows
         if similarity == "manhattan":  # |x|₁ ≤ √D |x|₂
-            size = size * np.sqrt(queries.shape[1])
+            size = size * np.sqrt(dimension)
     bound: NDArray[np.float64] = terms / (1 - terms) * size
     return bound
+
+
+def longest_of(rows: "Tensor", size: int) -> Lengths:
+    """Bounds, hardly above, of the length of the longest of every `size` of (n, D) float32 rows."""
+    import torch
+
+    lengths = torch.linalg.vector_norm(rows, dim=1).numpy().astype(np.float64)
+    longest = np.maximum.reduceat(lengths, np.arange(0, len(lengths), size))
+    dimension = rows.shape[1]
+    # What float32 loses: rounding, and squares too small for it, below 2^-126 each.
+    bounds: Lengths = longest * (1 + (dimension + 3) * ROUNDING) + np.sqrt(dimension) * 2.0**-63
+    return bounds

@@ -2,9 +2,10 @@
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from retrievers.chunks import check_sizes
+from retrievers.model_kwargs import as_json
 from retrievers.semantic.hnsw import HnswSettings
 from retrievers.semantic.scoring import Similarity
 from retrievers.semantic.stored import DType
@@ -17,7 +18,8 @@ class SemanticSettings(BaseModel):
         model: of sentence-transformers: a hub id, a folder, or `package:NAME`.
         revision: of a hub id.
         trust_remote_code: run code that comes with the model; off unless set here.
-        model_kwargs: further arguments of the weights' `from_pretrained` (`dtype`, …).
+        model_kwargs: further arguments of the weights' `from_pretrained` (`dtype`, …), as a file
+            can hold them.
         device: the model runs on; None: sentence-transformers' choice.
         query_prompt, document_prompt: text before every query and document; None: the model's own.
         query_prompt_name, document_prompt_name: the same by the name that the model gives it.
@@ -56,6 +58,12 @@ class SemanticSettings(BaseModel):
     chunk_depth: int | None = Field(default=None, ge=1)
     approximate: Literal["hnsw"] | None = None
     hnsw: HnswSettings = HnswSettings()
+
+    @field_validator("model_kwargs")
+    @classmethod
+    def _writable(cls, given: dict[str, Any]) -> dict[str, Any]:
+        named: dict[str, Any] = as_json(given)
+        return named
 
     @model_validator(mode="after")
     def _fits(self) -> "SemanticSettings":

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from retrievers.semantic.scoring import Lengths, longest_of
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -56,6 +58,7 @@ class Rows:
             tensor = torch.from_numpy(stored)
         self._values = tensor.view(torch.bfloat16) if dtype == "bfloat16" else tensor
         self.longest = longest
+        self._longest: dict[tuple[int, int], Lengths] = {}
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -74,6 +77,16 @@ class Rows:
         if values.dtype == torch.float32:
             return values
         return out[: len(values)].copy_(values)
+
+    def longest_in(self, start: int, block: "Tensor", size: int) -> Lengths:
+        """(G,) bounds of the length of the longest of every `size` rows of a block.
+
+        Computed once. block: what `block` gave for `start`, of as many rows each time.
+        """
+        key = (start, size)
+        if key not in self._longest:
+            self._longest[key] = np.minimum(longest_of(block, size), self.longest)
+        return self._longest[key]
 
     def chosen(self, positions: NDArray[np.intp]) -> "Tensor":
         """(n, D) float32 rows at these positions."""

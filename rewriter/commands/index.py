@@ -82,14 +82,14 @@ def _line(config: "Config", collection: "Documents", name: str, folder: Path, re
     verify(folder)
     forget_peak()
     started = time.perf_counter()
-    size = open_retrievers(config, collection, [name])[name].size
+    opened = open_retrievers(config, collection, [name])[name]
     seconds = time.perf_counter() - started
     found = facts(folder)
-    more = ", ".join(_more(found.counts, found.overlap))
+    more = ", ".join(_more(found.counts, opened.facts.get("overlap")))
     return ROW.format(
         name,
         "opened" if indexes(folder) == before else "built",
-        "" if size is None else f"{size:,}",
+        "" if opened.size is None else f"{opened.size:,}",
         _bytes(found.size),
         f"{seconds:.1f} s",
         _bytes(peak()),

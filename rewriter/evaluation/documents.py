@@ -6,7 +6,6 @@ from pathlib import Path
 
 from retrievers.collection import Collection
 from rewards.metrics import Grades
-from rewriter.evaluation.pictures import place_of
 from rewriter.records import Record, write_lines
 
 SHOWN = 10  # hits of each query
@@ -22,9 +21,8 @@ def write_documents(
 ) -> None:
     """Write {"id", "title", "text"} of every document among the first ten hits or the judgements.
 
-    One that has a picture has its file under "image" too. A page that was found by itself has its
-    document's title, with its number, and no text. Judged and found documents that the collection
-    lacks are left out.
+    One that has a picture has its file under "image" too. Judged and found documents that the
+    collection lacks are left out.
     """
     write_lines(_lines(records, qrels, collection, pictures or {}), path)
 
@@ -38,15 +36,9 @@ def _lines(
     wanted = dict.fromkeys(document for grades in qrels.values() for document in grades)
     wanted |= dict.fromkeys(hit.id for record in records for hit in record.hits[:SHOWN])
     for identity in wanted:
-        if place := place_of(identity, collection):
-            row = {"id": identity, **_texts(collection, *place)}
+        if identity in collection:
+            found = collection.document(identity)
+            row = {"id": identity, "title": found.title, "text": found.text[:CHARACTERS]}
             if identity in pictures:
                 row["image"] = pictures[identity]
             yield json.dumps(row, ensure_ascii=False)
-
-
-def _texts(collection: Collection, document: str, page: int) -> dict[str, str]:
-    found = collection.document(document)
-    if page:
-        return {"title": f"{found.title or document}, page {page}", "text": ""}
-    return {"title": found.title, "text": found.text[:CHARACTERS]}

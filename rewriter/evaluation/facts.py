@@ -61,9 +61,16 @@ def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator
     for key in SAME:
         sides = [some.get(key, ABSENT) for some in (first, second)]
         if key == "backends" and common:
-            sides = [{name: one[name] for name in one if name in common} for one in sides]
+            sides = [
+                {name: _decisive(one[name]) for name in one if name in common} for one in sides
+            ]
         for name, one, other in _walk(key, *sides):
             yield Difference(name, _text(one), _text(other))
+
+
+def _decisive(backend: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what its fingerprint answers for already."""
+    return {key: value for key, value in backend.items() if key != "index"}
 
 
 def settings_changed(

@@ -157,6 +157,7 @@ class Setting:
         found: dict[str, Any] = {
             "fingerprint": self.retrievers[name].fingerprint,
             "settings": settings.model_dump(mode="json"),
+            "index": self.retrievers[name].facts,
         }
         if parts:
             found["parts"] = {

@@ -26,6 +26,7 @@ from retrievers.bm25 import EngineName
 from retrievers.lexical import LexicalRetriever, LexicalSettings
 from retrievers.semantic.exact import Decision, ExactSearch
 from retrievers.semantic.hnsw import HnswSearch, HnswSettings
+from retrievers.semantic.overlap import overlap
 from retrievers.semantic.stored import Rows, as_stored
 from tests.benchmarks import corpora
 from tests.benchmarks.figures import Figure, show
@@ -78,7 +79,7 @@ def _semantic(graph: bool) -> Callable[[Path, int, int], Search]:
             search = HnswSearch(decision, chosen, hnsw.build(decision.rows, "cosine", chosen))
         asked = corpora.embeddings(np.random.default_rng(1), BATCHES * batch)
         if isinstance(search, HnswSearch):
-            shared = hnsw.overlap(ExactSearch(decision), search, asked, K)
+            shared = overlap(ExactSearch(decision), search, asked, K)
             found = f"{shared:.3f} of the first {K} are those of exact search"
             print(f"semantic hnsw, {size:,}: {found}", flush=True)
         return lambda number: search.best(asked[number * batch :][:batch], K)

@@ -118,7 +118,7 @@ def _two_stages(folder: Path, pages: int) -> Iterator[tuple[str, Figure]]:
     owners = np.arange(pages, dtype=np.int32)
 
     def staged(share: float) -> NDArray[np.float32]:
-        wanted = candidates(groups.scores(asked, CENTROIDS.probes), share, 10, owners)
+        wanted = candidates(groups.scores(asked, CENTROIDS.probes), share, 1, owners)
         return ours.chosen(asked, wanted)
 
     sides = [partial(staged, share) for share in SHARES]

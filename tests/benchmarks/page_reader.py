@@ -83,7 +83,8 @@ def _figures(
         pages = MultimodalRetriever(collection, settings, place)
         found[name] = _row(name, pages, runs, picked, own if name == GRID else {})
         if name == GRID:
-            staged = settings.model_copy(update={"candidates": SHARE})
+            update = {"candidates": SHARE, "min_candidates": K}
+            staged = settings.model_copy(update=update)
             confined = MultimodalRetriever(collection, staged, place)
             two = _row(f"  {SHARE:.0%} of them as candidates", confined, runs, picked, own)
     yield "ndcg@3_on_the_grid", Figure(found[GRID], 0.6)
