@@ -1,47 +1,30 @@
 """Pages → vectors, in shards that survive a kill."""
 
-import hashlib
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import Documents
 from retrievers.index import IndexWriter
-from retrievers.multimodal.encoder import ImageRefused, PageEncoder
+from retrievers.multimodal.encoder import PageEncoder
 from retrievers.multimodal.pooled import pooled_pages
+from retrievers.multimodal.reading import Batch, PageReading, Seen, visible
 from retrievers.multimodal.stored import PageVectors
-from retrievers.pages.page import Page, PageError
 from retrievers.pages.sources import PageSource
-from retrievers.semantic.stored import STORED, DType, as_float32, as_stored
-from retrievers.semantic.vectors import VectorError
+from retrievers.semantic.stored import STORED, DType, as_float32
 from retrievers.shards import open_or_remake
 from retrievers.terms import EmptyCorpusError
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 SHARD = 32  # documents: what a kill can cost
 WINDOW = 8  # batches of images held at once, to put those of one size together
 COUNTS = ("documents", "blank", "pages", "blank_pages", "failed_pages")
-
-Batch = tuple[int, list[Iterable[Page]]]  # position of the first document, the pages of each
-
-
-class _Seen(NamedTuple):
-    """A page that shows something; owner: position of its document; rest as in `Page`."""
-
-    owner: int
-    number: int
-    file: str
-    digest: int
-    image: Any  # of PIL
 
 
 @dataclass(frozen=True)
@@ -85,6 +68,7 @@ class PageVectorBuilder:
         self._encoder = encoder
         self._dtype = dtype
         self._skip = skip
+        self._reading = PageReading(self._ids, encoder, dtype, skip)
 
     def in_memory(self) -> PageVectors:
         """Encode everything, keep nothing on the disk."""
@@ -147,10 +131,10 @@ class PageVectorBuilder:
         self._source.missing.clear()
         documents = len(batch[1])
         counts = dict.fromkeys(COUNTS, 0) | {"documents": documents}
-        kept: list[tuple[_Seen, NDArray[Any]]] = []
-        stream = _visible(batch, counts, bar)
+        kept: list[tuple[Seen, NDArray[Any]]] = []
+        stream = visible(batch, counts, bar)
         while window := list(islice(stream, WINDOW * self._encoder.batch_size)):
-            for page, stored in zip(window, self._vectors(window), strict=True):
+            for page, stored in zip(window, self._reading.vectors(window), strict=True):
                 if stored is None:
                     counts["failed_pages"] += 1
                 else:
@@ -169,52 +153,6 @@ class PageVectorBuilder:
             "digests": np.array([page.digest for page, _ in kept], dtype=np.uint64),
         }
         return _Shard(lambda: values, arrays, about)
-
-    def _vectors(self, pages: Sequence[_Seen]) -> list[NDArray[Any] | None]:
-        """The stored vectors of each page; None where it failed."""
-        # Images of about the same size together, so that little is padded; the largest first, so
-        # that it is known at once whether the memory is enough.
-        areas = [page.image.width * page.image.height for page in pages]
-        order = sorted(range(len(pages)), key=lambda place: -areas[place])
-        found: list[NDArray[Any] | None] = [None] * len(pages)
-        step = self._encoder.batch_size
-        for start in range(0, len(order), step):
-            some = order[start : start + step]
-            encoded = self._read([pages[place] for place in some])
-            for place, vectors in zip(some, encoded, strict=True):
-                if vectors is not None:
-                    found[place] = self._stored(vectors, pages[place])
-        return found
-
-    def _read(self, pages: Sequence[_Seen]) -> list[NDArray[np.float32] | None]:
-        """(n, D) vectors of each page; None where it failed."""
-        try:
-            return [*self._encoder.pages([page.image for page in pages])]
-        except ImageRefused as error:
-            if len(pages) > 1:  # each alone, to learn which it is
-                return [vectors for page in pages for vectors in self._read([page])]
-            if self._skip:
-                return [None]
-            raise PageError(self._refused(pages[0], error)) from error
-
-    def _refused(self, page: _Seen, error: ImageRefused) -> str:
-        file = f"{page.file}: " if page.file else ""
-        width, height = page.image.size
-        return (
-            f"{file}page {page.number} of document {self._ids[page.owner]!r}, {width} x {height} "
-            f"pixels: the model does not take it: {error}; change or remove the page, or set "
-            "pages.failed to 'skip' to go on without it"
-        )
-
-    def _stored(self, vectors: NDArray[np.float32], page: _Seen) -> NDArray[Any]:
-        stored = as_stored(vectors, self._dtype)
-        if not np.isfinite(as_float32(stored, self._dtype)).all():
-            raise VectorError(
-                f"a vector of page {page.number} of document {self._ids[page.owner]!r} holds NaN, "
-                f"or numbers too large for {self._dtype}: look for NaN in the model, or choose "
-                "another dtype, or another model_dtype"
-            )
-        return stored
 
     def _summed(self, shards: Sequence[_Shard]) -> dict[str, Any]:
         summed = {name: sum(shard.about[name] for shard in shards) for name in COUNTS}
@@ -259,26 +197,6 @@ class PageVectorBuilder:
 
         # disable=None: shown on a terminal only, so that log files stay readable.
         return tqdm(total=len(self._ids), desc="encoding", unit=" documents", disable=None)
-
-
-def _visible(batch: Batch, counts: dict[str, int], bar: Any) -> Iterator[_Seen]:
-    """Yield the pages that show something; count the rest."""
-    first, documents = batch
-    for owner, document in enumerate(documents, first):
-        for page in document:
-            counts["pages"] += 1
-            counts["failed_pages"] += page.failed
-            counts["blank_pages"] += page.blank
-            if page.image is not None:
-                yield _Seen(owner, page.number, page.file, _digest(page.image), page.image)
-        bar.update(1)
-
-
-def _digest(image: "Image") -> int:
-    """64 bits: of a million images two different ones are taken for equal once in 10^7 builds."""
-    digest = hashlib.blake2b(f"{image.mode} {image.size}".encode(), digest_size=8)
-    digest.update(image.tobytes())
-    return int.from_bytes(digest.digest())
 
 
 def _first_equal(digests: NDArray[np.uint64]) -> NDArray[np.int32]:
