@@ -59,6 +59,25 @@ def test_resident_memory_counts_what_is_used() -> None:
                 "semantic_hnsw_growth",
             ],
         ),
+        (
+            "semantic",
+            [
+                *(f"{dtype}_over_bare" for dtype in ("float16", "bfloat16", "float32")),
+                "score_difference",
+                "memory_beside_vectors",
+            ],
+        ),
+        (
+            "maxsim",
+            [
+                "even_over_bare",
+                "difference",
+                "uneven_throughput",
+                "memory",
+                "memory_growth",
+                "two_stages",
+            ],
+        ),
     ],
 )
 def test_a_small_run(name: str, figures: list[str]) -> None:
