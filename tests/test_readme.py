@@ -142,3 +142,9 @@ def test_module_exists(module: str) -> None:
 @pytest.mark.parametrize("target", mentioned(r"\]\((?!https?:|#)([^)\s]+)\)"))
 def test_link_leads_somewhere(target: str) -> None:
     assert (ROOT / target.partition("#")[0]).exists()
+
+
+@pytest.mark.parametrize("anchor", mentioned(r"\]\(#([^)\s]+)\)"))
+def test_anchor_is_a_heading(anchor: str) -> None:
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", README), flags=re.MULTILINE)
+    assert anchor in {re.sub(r"[^\w -]", "", text).lower().replace(" ", "-") for text in headings}
